@@ -69,7 +69,9 @@ KINDS: Mapping[str, Kind] = {
 """The built-in kinds by their labels."""
 
 _RUN = re.compile(rf"[A-Za-z0-9]+(?:\.[A-Za-z0-9]+)*|[{''.join(sorted(numerals.NUMERALS | numerals.UNKNOWN))}]+")
-_ALONE = re.compile(r"""[0-9]++(?=$|[()\[\]{}<>"'!?;。、“”‘’《》【】\n])""")  # digits that nothing continues
+_ALONE = re.compile(
+    r"""[0-9]++(?=$|[()\[\]{}<>"'!?;。“”‘’《》【】\n]|、(?![0-9]))"""
+)  # digits that nothing continues
 _ALONE_LENGTHS = frozenset({3, 5, 6, *range(10, 20)})
 _NUMBERED = ("订单号", "订单", "单号", "流水号", "序列号", "编号", "学号", "工号", "发票号", "qq群", "qq号", "qq")
 _NUMBERS = frozenset({"ID_CARD", "PHONE", "BANK_CARD", "STOCK"})

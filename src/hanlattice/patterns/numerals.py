@@ -29,6 +29,7 @@ MYRIADS = {"万": 10**4, "亿": 10**8}
 TWENTIES = {"廿": "二十", "卅": "三十"}
 UNKNOWN = frozenset("几数")
 ABOUT = frozenset("多余来")
+_FINANCIAL = frozenset("壹贰叁肆伍陆柒捌玖")
 SIGNS = {"+": 1, "-": -1, "负": -1}
 
 NUMERALS = frozenset(CHINESE_DIGITS) | UNITS.keys() | MYRIADS.keys() | TWENTIES.keys()
@@ -39,6 +40,9 @@ FIRST = DIGITS | NUMERALS | UNKNOWN | {"上"}
 
 _LONGEST = 24  # characters of a Chinese numeral, and digits of an Arabic one
 _ARABIC = re.compile(r"(?>[0-9]{1,3}(?:,[0-9]{3}){1,7}|[0-9]{1,24})(?>(?:\.[0-9]{1,12})?)(?![0-9])(?!,[0-9]{3})")
+# 3点5万; without a multiplier or such a unit, the digits after 点 are minutes.
+_SPOKEN_POINT = re.compile("[0-9]{1,4}+点[0-9]{1,2}(?=[百千]?[万亿]|公里|千米|公斤|倍|%|个百分点)")
+_TEN = re.compile("十")
 _INTEGER = re.compile(r"[0-9]{1,4}+(?![0-9])")
 _OTHERS = "".join(sorted((NUMERALS | UNKNOWN) - {"两"}))
 # 两 is a weight (八两) unless it comes first, before a unit (一万两千), in 一两, or in an estimate (一千两三百).
@@ -104,7 +108,7 @@ def integer(scan: Scan, i: int) -> Integer | None:
         arabic = _INTEGER.match(scan.text, i)
         return None if arabic is None else Integer(arabic.end(), int(arabic[0]), arabic[0], False)
     found = _SIMPLE.match(scan.text, i)
-    if found is None:
+    if found is None or _is_in_a_word(scan, i, found[0]):
         return None
     numeral = found[0]
     if all(character in CHINESE_DIGITS for character in numeral):
@@ -114,11 +118,36 @@ def integer(scan: Scan, i: int) -> Integer | None:
     return None if value is None else Integer(found.end(), int(value), written(value), True)
 
 
+def _is_in_a_word(scan: Scan, i: int, numeral: str) -> bool:
+    """Whether a single numeral of financial documents is a part of another word, as 陆 is in 登陆点 and 大陆."""
+    return len(numeral) == 1 and numeral in _FINANCIAL and scan[i - 1] not in ("年", "月", "零")
+
+
+def _two_in_a_row(scan: Scan, i: int) -> Amount | None:
+    """An estimate with two digits and 、 between them: 5、6 is 5 to 6, and 二、三十 is 20 to 30."""
+    first, second = scan[i], scan[i + 2]
+    if scan[i + 1] != "、" or scan[i - 1] in ("、", "第") or scan[i - 1] in DIGITS or scan[i - 1] in NUMERALS:
+        return None
+    if (first in DIGITS) != (second in DIGITS):
+        return None
+    low = int(CHINESE_DIGITS.get(first, first)) if first in DIGITS or first in CHINESE_DIGITS else 0
+    number = scan.once(single, i + 2) if low else None
+    if number is None or number.low is None or number.low != number.high:
+        return None
+    for size in (1, 10, 100, 1000, 10**4, 10**8):
+        if number.low == (low + 1) * size and (second not in DIGITS or size in (1, number.scaled)):
+            return number._replace(low=Decimal(low * size))
+    return None
+
+
 def amount(scan: Scan, i: int) -> Amount | None:
-    """The number or range of numbers at ``i``, as in 3000, 3000至5000 or 10-15万."""
+    """The number or range of numbers at ``i``, as in 3000, 3000至5000, 10-15万 or 5、6."""
     low = scan.once(single, i)
     if low is None:
         return None
+    in_a_row = _two_in_a_row(scan, i)
+    if in_a_row is not None:
+        return in_a_row
     joint = scan.joint(low.end)
     high = scan.once(single, joint) if joint > 0 else None
     return low if high is None else _range(low, high, descending=False) or low
@@ -129,6 +158,9 @@ def signed(scan: Scan, i: int, sign: int) -> Amount | None:
     low = scan.once(single, i)
     if low is None:
         return None
+    in_a_row = None if sign else _two_in_a_row(scan, i)
+    if in_a_row is not None:
+        return in_a_row
     low = low.signed(sign)
     start, sign = second_number(scan, low.end, sign)
     high = scan.once(single, start) if start > 0 else None
@@ -231,21 +263,26 @@ def _arabic(scan: Scan, i: int) -> Amount | None:
     if scan[i] == "0" and scan[i + 1] in DIGITS and scan[i - 1] in (",", "、") and scan[i - 2] in DIGITS:
         return None  # the end of a number that is grouped in another way, as in 35,00
     total, smallest, end, scaled = Decimal(0), 10**24, i, 1
-    while scan[start := scan.gap(end)] in DIGITS:
-        digits = _ARABIC.match(scan.text, start)
+    while scan[start := _after_zero(scan, end) if end > i else i] in DIGITS:
+        digits = _SPOKEN_POINT.match(scan.text, start) if end == i else None
+        digits = digits or _ARABIC.match(scan.text, start)
         if digits is None or (end > i and "." in digits[0]):
             break
         after = scan.gap(digits.end())
         multiplier = _MULTIPLIER.match(scan.text, after)
+        if multiplier is None and end > i and scan[after] == "十":
+            multiplier = _TEN.match(scan.text, after)
         if multiplier is None and end > i:
-            rest = None if start > end else _without_unit(scan, digits, smallest)
+            has_zero = scan[start - 1] in ("零", "〇")
+            is_apart = start > end and not has_zero
+            rest = None if is_apart else _without_unit(scan, digits, smallest, has_zero=has_zero)
             if rest is not None:
                 end, total, scaled = digits.end(), total + rest, 1
             break
         factor = 1 if multiplier is None else _factor(multiplier[0])
         if factor >= smallest:
             break
-        part = _product(Decimal(digits[0].replace(",", "")), Decimal(factor))
+        part = _product(Decimal(digits[0].replace(",", "").replace("点", ".")), Decimal(factor))
         assert part is not None
         total += part
         scaled = factor if end == i else 1
@@ -254,12 +291,20 @@ def _arabic(scan: Scan, i: int) -> Amount | None:
     return None if end == i else Amount(end, total, total, scaled=scaled)
 
 
-def _without_unit(scan: Scan, digits: re.Match[str], unit: int) -> Decimal | None:
-    """Digits without a unit after a number with this unit: 2000 in 1万2000. One digit counts tenths: 5 in 3万5."""
+def _after_zero(scan: Scan, i: int) -> int:
+    """The position after a space, or after 零 before digits, as in 1万零500."""
+    return i + 1 if scan[i] in ("零", "〇") and scan[i + 1] in DIGITS else scan.gap(i)
+
+
+def _without_unit(scan: Scan, digits: re.Match[str], unit: int, *, has_zero: bool) -> Decimal | None:
+    """Digits without a unit after a number with this unit: 2000 in 1万2000.
+
+    One digit counts tenths, as 5 in 3万5, unless 零 stands before it.
+    """
     number = Decimal(digits[0].replace(",", ""))
     if number >= unit or scan[digits.end()] in UNITS or scan[digits.end()] in MYRIADS:
         return None
-    return number * unit / 10 if len(digits[0]) == 1 else number
+    return number * unit / 10 if len(digits[0]) == 1 and not has_zero else number
 
 
 def _factor(multiplier: str) -> int:
@@ -272,6 +317,8 @@ def _factor(multiplier: str) -> int:
 def _chinese(scan: Scan, i: int) -> Amount | None:
     run = _RUN.match(scan.text, i)
     if run is None or scan[run.end()] in NUMERALS - {"两"}:
+        return None
+    if _is_in_a_word(scan, i, run[0]) and scan[run.end()] not in ("元", "圆", "角", "分"):
         return None
     numeral, bare = run[0], run[0][0] in "百千万亿佰仟"
     scaled = MYRIADS.get(numeral[-1], 1)

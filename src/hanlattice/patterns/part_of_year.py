@@ -61,6 +61,7 @@ _LUNAR_HOLIDAYS = Words(
         ("春节", "元宵节", "清明节", "端午节", "七夕节", "中元节", "中秋节", "重阳节", "腊八节", "除夕"), 0
     )
 )
+_FESTIVALS = ("二月二", "三月三", "六月六", "九月九")  # of the lunar calendar
 _LUNAR_DAYS = frozenset("一二三四五六七八九十")
 _COUNTED = _LUNAR_DAYS | frozenset("个天名人位家场次批支条项份辆栋套座所周年月件百千万亿")
 _LUNAR = re.compile(
@@ -99,8 +100,11 @@ def part_of_a_year(scan: Scan, i: int) -> Dated | None:
 def month_at(scan: Scan, i: int) -> Dated | None:
     """3月, 3月5日, 三月份, 3月底, 3月上旬."""
     number = integer(scan, i)
-    if number is None or not 1 <= number.value <= 12 or len(number.digits) > 2:
+    if number is None or not 1 <= number.value <= 12 or len(number.digits) > 2 or scan[i] == "两":
         return None
+    festival = scan.starts(i, *_FESTIVALS)
+    if festival > 0 and scan[festival] not in ("日", "号", "十"):
+        return Dated(festival, UNKNOWN)
     end = scan.gap(number.end)
     if scan[end] != "月":
         return None

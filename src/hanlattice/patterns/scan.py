@@ -17,6 +17,9 @@ DIGITS = frozenset("0123456789")
 JOINTS = frozenset("至到-~–—")
 """Characters between the two ends of a range."""
 
+BEFORE_VERSION = ("版本", "版本号", "version", "版", "v", "ver")
+"""Words after which numbers with points between them are a version."""
+
 _BETWEEN = " :是为#(,、"
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]")
 _CONTEXT = 12  # characters before a number in which a word decides about it

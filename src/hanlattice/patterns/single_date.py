@@ -15,7 +15,7 @@ from hanlattice.patterns.calendar import (
 )
 from hanlattice.patterns.kinds import duration
 from hanlattice.patterns.part_of_year import day_with_unit, holiday, in_month, part_of_a_year
-from hanlattice.patterns.scan import DIGITS, Scan, Words
+from hanlattice.patterns.scan import BEFORE_VERSION, DIGITS, Scan, Words
 from hanlattice.patterns.year import century_at, century_of_era, from_year
 
 _NUMERIC = re.compile(r"([12][0-9]{3})([-/.])([0-9]{1,2})\2([0-9]{1,2})(?![0-9]|\2[0-9])")
@@ -50,6 +50,14 @@ _NO_RELATIVE = ("今日头条", "明日之星", "后天性", "前天性")
 _NO_WEEKDAY = frozenset("鸣福围方大年代次个岁")
 
 _NO_DAY = frozenset("线楼门房院馆厅桌车床位台机井坑令文室店厂桥港")
+_NO_DAY_BEFORE = (
+    "之内", "以内", "卫星", "高炉", "球衣", "选手", "命令", "文件", "公告", "机组", "火箭", "飞船", "种子",
+    "探测器",
+)  # fmt: skip
+_NAMES = (
+    "嫦娥", "神舟", "天宫", "长征", "北斗", "东风", "天问", "玉兔", "风云", "中星", "遥感", "实践", "华龙", "雪龙",
+    "蛟龙", "天舟",
+)  # fmt: skip
 # Before a number with 号 that is not a day: the street, house or part of a house, as in 中山路15、16号, or 第. The
 # characters after (?<! are those of other words, such as 铁路, 知道 and 法院.
 _ADDRESS = re.compile(
@@ -93,6 +101,8 @@ def _numeric(scan: Scan, i: int) -> Dated | None:
     """2024-03-05, 2024/3/5 or 2024.3.5. Digits that are not a day of the calendar are not a date."""
     match = _NUMERIC.match(scan.text, i) if scan[i] in DIGITS else None
     if match is None or (scan[i - 1] == match[2] and scan[i - 2] in DIGITS):
+        return None
+    if match[2] == "." and scan.follows(i, BEFORE_VERSION):
         return None
     day = Calendar(int(match[1]), int(match[3]), int(match[4]))
     return Dated(match.end(), day) if 1 <= (day.month or 0) <= 12 and day.exists else None
@@ -162,13 +172,14 @@ def _day_alone(scan: Scan, i: int) -> Dated | None:
         return None
     if scan[found.end - 1] == "日" and (side := _OFFSETS.at(scan, found.end)) is not None and side[1] > 0:
         return Dated(side[0], UNKNOWN)  # 3日后: after three days, or after the third day
-    return None if scan[found.end - 1] == "号" and _follows_an_address(scan, i) else found
+    is_name = scan[found.end - 1] == "号" and (scan.follows(i, _NAMES) or _follows_an_address(scan, i))
+    return None if is_name else found
 
 
 def _day_of_month(scan: Scan, i: int) -> Dated | None:
     """15日 or 十五号 that is not part of a word such as 十五日游 or 二号楼."""
     found = day_with_unit(scan, i)
-    if found is None or scan[found[0]] in ("内", "游", *_NO_DAY) or scan.starts(found[0], "之内", "以内") > 0:
+    if found is None or scan[found[0]] in ("内", "游", *_NO_DAY) or scan.starts(found[0], *_NO_DAY_BEFORE) > 0:
         return None
     return Dated(found[0], Calendar(day=found[1]))
 

@@ -33,10 +33,25 @@ _REIGNS = Words(
         "同治": 1862, "光绪": 1875, "宣统": 1909, "昭和": 1926, "平成": 1989, "令和": 2019,
     }
 )  # fmt: skip
+# Eras with their first year and their length.
+_SHORT_REIGNS = Words(
+    {
+        "建安": (196, 25), "嘉禾": (232, 7), "太康": (280, 10), "永嘉": (307, 7), "武德": (618, 9),
+        "贞观": (627, 23),
+        "永徽": (650, 6), "开元": (713, 29), "天宝": (742, 15), "大历": (766, 14), "贞元": (785, 21),
+        "元和": (806, 15),
+        "景德": (1004, 4), "天圣": (1023, 10), "庆历": (1041, 8), "嘉佑": (1056, 8), "熙宁": (1068, 10),
+        "元丰": (1078, 8), "元佑": (1086, 9), "政和": (1111, 8), "宣和": (1119, 7), "靖康": (1126, 2),
+        "建炎": (1127, 4), "绍兴": (1131, 32), "淳熙": (1174, 16), "至元": (1264, 31), "洪武": (1368, 31),
+        "永乐": (1403, 22), "宣德": (1426, 10), "正统": (1436, 14), "景泰": (1450, 8), "天顺": (1457, 8),
+        "成化": (1465, 23), "弘治": (1488, 18), "正德": (1506, 16), "嘉靖": (1522, 45), "隆庆": (1567, 6),
+        "万历": (1573, 48), "天启": (1621, 7), "崇祯": (1628, 17),
+    }
+)  # fmt: skip
 _CENTURIES = Words({"上世纪": 19, "上个世纪": 19, "本世纪": 20})
 _NO_YEAR = ("级", "来", "前", "后", "以", "之", "内", "间", "历史", "多", "余", "龄", "期", "轻")
 
-FIRST = _YEARS.first | _REIGNS.first | _CENTURIES.first
+FIRST = _YEARS.first | _REIGNS.first | _SHORT_REIGNS.first | _CENTURIES.first
 
 
 def century_at(scan: Scan, i: int) -> Dated | None:
@@ -78,17 +93,29 @@ def from_year(scan: Scan, i: int) -> Dated | None:
     """A year, alone or with what follows it: a month and a day, a quarter, a season, a holiday."""
     if scan.starts(i, "公元前") > 0:
         return year_before_zero(scan, i)
-    year = _named_year(scan, i)
+    year, number = _named_year(scan, i), None
     if year is None:
         number = integer(scan, i)
         year = None if number is None else _counted_year(scan, i, number)
     if year is None:
-        return None
-    inside = inside_year(scan, scan.gap(year.end))
-    if inside is not None:
+        return None if number is None else _year_before_part(scan, number)
+    of = scan[year.end] == "的"  # 去年的3月5日
+    inside = inside_year(scan, year.end + 1 if of else scan.gap(year.end))
+    if inside is not None and (not of or inside.end > year.end + 2):
         when = inside.when.in_year(year.year, year.known) if isinstance(inside.when, Calendar) else inside.when
         return Dated(inside.end, when)
     return Dated(edge(scan, year.end, "度", "年底", "年初", "年末"), Calendar(year.year, known=year.known))
+
+
+def _year_before_part(scan: Scan, number: Integer) -> Dated | None:
+    """2023上半年, 2022第一季度, 2021国庆节: a year without 年, before a part of it that is not a month."""
+    if number.chinese or len(number.digits) != 4 or not 1900 <= number.value < 2100:
+        return None
+    start = scan.gap(number.end)
+    part = None if month_at(scan, start) is not None else inside_year(scan, start)
+    if part is None or not isinstance(part.when, Calendar) or part.end < start + 2:
+        return None
+    return Dated(part.end, part.when.in_year(number.value))
 
 
 def year_before_zero(scan: Scan, i: int) -> Dated | None:
@@ -118,11 +145,13 @@ def _year_number(scan: Scan, i: int) -> tuple[int, int] | None:
 def _named_year(scan: Scan, i: int) -> _Year | None:
     """今年, 公元618年, 康熙六十一年, 民国元年."""
     relative = _YEARS.at(scan, i)
+    if relative is not None and scan[i - 1] in ("以", "之") and scan[i] == "前":  # 以前年度
+        return None
     if relative is not None:
         year = None if scan.today is None else scan.today.year + relative[1]
         is_known = year is not None and MINYEAR <= year <= MAXYEAR
         return _Year(relative[0], year if is_known else None, is_known)
-    reign = _REIGNS.at(scan, i)
+    reign = _REIGNS.at(scan, i) or _short_reign(scan, i)
     start, zero = (reign[0], reign[1] - 1) if reign is not None else (scan.starts(i, "公元"), 0)
     if start < 0:
         return None
@@ -130,6 +159,17 @@ def _named_year(scan: Scan, i: int) -> _Year | None:
         return _Year(start + 2, zero + 1)
     number = _year_number(scan, start)
     return None if number is None or zero + number[1] > MAXYEAR else _Year(number[0], zero + number[1])
+
+
+def _short_reign(scan: Scan, i: int) -> tuple[int, int] | None:
+    """The end and the first year of an era whose name is also another word: a year of the era has to follow it."""
+    reign = _SHORT_REIGNS.at(scan, i)
+    if reign is None:
+        return None
+    end, (first, length) = reign
+    number = integer(scan, end)
+    is_counted = number is not None and number.chinese and 1 <= number.value <= length and scan[number.end] == "年"
+    return (end, first) if is_counted or scan.starts(end, "元年") > 0 else None
 
 
 def _counted_year(scan: Scan, i: int, number: Integer) -> _Year | None:

@@ -59,8 +59,30 @@ _AND_A_HALF = Words(
     {"个半小时": _HOUR, "个半钟头": _HOUR, "个半月": _MONTH, "个半世纪": _CENTURY, "个半星期": _WEEK}
 )
 _OTHER_WORDS = ("年级", "年代", "年底", "年初", "年末", "年度", "年薪", "年龄", "年轻", "天两头", "年五载",
+"年半载",
 "天地", "天窗",
                 "周岁", "星期六", "周末")  # fmt: skip
+
+
+# 四周 is mostly what surrounds something.
+_AFTER_WEEKS = ("前", "后", "内", "之", "以", "左右", "时间", "的时间", "多", "半", "假", "来")
+_BEFORE_WEEKS = (
+    "为期",
+    "期限",
+    "约",
+    "近",
+    "长达",
+    "共",
+    "持续",
+    "连续",
+    "满",
+    "过了",
+    "了",
+    "足足",
+    "需",
+    "需要",
+    "休假",
+)
 
 
 def parse(scan: Scan, i: int) -> Found | None:
@@ -161,6 +183,8 @@ def _is_other_word(scan: Scan, number: Amount, unit: int) -> bool:
     """Whether a number and the unit at ``unit`` are another word or a year, such as 三年级 or 2024年."""
     if scan.starts(unit, *_OTHER_WORDS) > 0:
         return True
+    if scan.starts(unit - 1, "四周") > 0 and scan[unit - 2] not in numerals.NUMERALS | {"、", "到", "至"}:
+        return scan.starts(unit + 1, *_AFTER_WEEKS) < 0 and not scan.follows(unit - 1, _BEFORE_WEEKS)
     return scan[unit] == "年" and _ends_with_a_year(scan, number)
 
 

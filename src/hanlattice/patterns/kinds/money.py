@@ -38,6 +38,7 @@ _SYMBOLS = Words(
     ignore_case=True,
 )  # fmt: skip
 _CODES = Words({code: code for code in _SYMBOLS.table.values()} | {"RMB": _YUAN}, ignore_case=True)
+_SIZES = Words({"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}, ignore_case=True)
 _PARTS = (("角", "毛"), ("分",))
 _NUMERALS = DIGITS | CHINESE_DIGITS.keys()
 _FRACTIONS = (Decimal("0.1"), Decimal("0.01"))
@@ -45,6 +46,7 @@ _FRACTIONS = (Decimal("0.1"), Decimal("0.01"))
 # 块, 毛 and 角 are money before 钱 and before these; elsewhere they are pieces, hairs and corners.
 _AFTER_MONEY = frozenset("，。！？；,.!?;:)、”」 \n的了吧呢吗啊呀就才都也没不多左买卖") | {""}
 _PIECES = frozenset("斤个只瓶张本条份碗盒包袋人天次位把台杯件支根克吨")  # after 一: what a price is for
+_NO_SIGN_AFTER = frozenset("减欠抱担背肩胜")  # 减负100元
 _ZEROS = frozenset("零〇")
 _NOT_MONEY = frozenset("年月日号天周点时个次倍期家种位名成%")
 _NOT_YUAN = (
@@ -60,6 +62,7 @@ _NOT_YUAN = (
     "元方程",
     "元户",
     "元宵",
+    "元宇宙",
     "元老",
 )
 
@@ -69,6 +72,8 @@ FIRST = numerals.FIRST | _SYMBOLS.first | frozenset("-负")
 def parse(scan: Scan, i: int) -> Found | None:
     """The amount of money at ``i``, or the range of amounts."""
     sign = -1 if scan[i] in ("-", "负") else 0
+    if sign and scan[i] == "负" and scan[i - 1] in _NO_SIGN_AFTER:
+        return None
     if sign and scan[i - 1].isascii() and scan[i - 1] not in ("", " ", ":", "("):
         return None
     first = _one(scan, i + abs(sign), sign)
@@ -93,7 +98,7 @@ def _as_found(money: Amount, currency: str) -> Found:
 def _one(scan: Scan, i: int, sign: int) -> tuple[Amount, str] | None:
     symbol = _SYMBOLS.at(scan, i)
     if symbol is not None:
-        number = signed(scan, scan.gap(symbol[0]), sign)
+        number = _in_words(scan, signed(scan, scan.gap(symbol[0]), sign))
         unit = 0 if number is None else scan.gap(number.end)
         if number is None or (number.chinese and not _CURRENCIES.at(scan, unit)):
             return None
@@ -103,6 +108,14 @@ def _one(scan: Scan, i: int, sign: int) -> tuple[Amount, str] | None:
         is_named = scan.starts(unit, *_UNNAMED) > 0
         return (counted[0], symbol[1]) if counted and (is_named or counted[1] == symbol[1]) else (number, symbol[1])
     return _counted(scan, i, sign)
+
+
+def _in_words(scan: Scan, number: Amount | None) -> Amount | None:
+    """The number with an English word for its size, as in $3.5 million."""
+    size = None if number is None else _SIZES.at(scan, scan.gap(number.end))
+    if number is None or size is None or scan.cuts(size[0]):
+        return number
+    return number.times(Decimal(size[1]))._replace(end=size[0])
 
 
 def _counted(scan: Scan, i: int, sign: int) -> tuple[Amount, str] | None:
@@ -187,11 +200,11 @@ def _is_piece(scan: Scan, i: int) -> bool:
 
 def _small_change(scan: Scan, i: int, number: Amount) -> tuple[Amount, str] | None:
     """五毛, 八角钱, 3角5分, 5分钱, 八毛五."""
-    number = scan.once(single, i) or number
+    number = number if number.low != number.high else scan.once(single, i) or number
     name = scan[scan.gap(number.end)]
     end = scan.gap(number.end) + 1
     total = number.times(Decimal("0.01") if name == "分" else Decimal("0.1"))
-    fen = _digit(scan, end) if name != "分" and total.low is not None else None
+    fen = _digit(scan, end) if name != "分" and total.low is not None and total.low == total.high else None
     if fen is not None and total.low is not None:
         has_unit = scan[end + 1] == "分"
         if has_unit or (name == "毛" and _ends_a_price(scan, end + 1)):

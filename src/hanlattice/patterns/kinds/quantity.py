@@ -4,6 +4,7 @@ The value is a decimal and the symbol of the unit: ``3.5 km``, ``25 °C``, ``3..
 common use keep their name: ``5 斤``, ``3 亩``. Counted things (3个, 5人) are not quantities.
 """
 
+import re
 from decimal import Decimal
 
 from hanlattice.patterns import numerals
@@ -17,7 +18,7 @@ _NAMES = {
     "里路": "里", "华里": "里", "千克": "kg", "公斤": "kg", "斤": "斤", "市斤": "斤", "两": "两", "克": "g",
     "毫克": "mg",
     "微克": "μg", "吨": "t", "克拉": "ct", "磅": "lb", "盎司": "oz", "升": "L", "毫升": "mL", "加仑": "gal",
-    "桶": "bbl",
+    "桶": "桶",
     "立方米": "m³", "立方": "m³", "立方厘米": "cm³", "平方米": "m²", "平米": "m²", "平方公里": "km²",
     "平方千米": "km²",
     "平方厘米": "cm²", "公顷": "ha", "亩": "亩", "摄氏度": "°C", "华氏度": "°F", "度": "°", "公里/小时": "km/h",
@@ -30,13 +31,14 @@ _NAMES = {
 }  # fmt: skip
 _SYMBOLS = {
     name.lower(): name
-    for name in ("km", "cm", "mm", "nm", "kg", "mg", "g", "mL", "L", "km/h", "m/s", "kW", "kWh", "mAh", "mA", "V",
-    "Hz", "GHz",
+    for name in ("km", "cm", "mm", "nm", "kg", "mg", "g", "mL", "L", "km/h", "m/s", "m/s²", "kW", "kWh", "mAh",
+    "mA", "V", "Hz", "GHz",
                  "MHz", "kHz", "GB", "MB", "KB", "TB", "Mbps", "Gbps", "kcal", "kPa", "MPa", "dB", "mmHg",
                  "mmol/L", "mg/L",
                  "m", "W", "μm", "μg")
 }  # fmt: skip
 _SYMBOLS |= {
+    "m/s2": "m/s²",
     "°c": "°C",
     "°f": "°F",
     "°": "°",
@@ -63,7 +65,7 @@ _CODES = Words(_SYMBOLS, ignore_case=True)
 _OTHER_WORDS = ("米线", "米饭", "里长", "度假", "升为", "升任", "升至", "升级", "升学", "升高", "升到", "克隆",
 "克服", "尺度",
                 "寸步", "伏击", "两个", "两人", "两岸", "两地", "两国", "两种", "桶装", "度过", "度春", "度蜜",
-                "瓦解", "斤斤",
+                "瓦解", "斤斤", "两好友", "两步", "两知己", "两句", "两下", "升华",
                 "丈夫", "丈人")  # fmt: skip
 _SMALL = {"斤": ("两", Decimal("0.1"))}
 _HALF_OF_OTHERS = frozenset("个年天月日小夜价成径圆斤两")
@@ -71,6 +73,10 @@ _DECIMALS = (DIGITS | numerals.CHINESE_DIGITS.keys()) - {"两"}
 # The units after which digits are decimals: the number is below the first, and there are up to so many digits.
 _WITH_DECIMALS = {"米": (10, 2), "尺": (10, 1), "斤": (100, 1), "度": (100, 1)}
 _AFTER_DECIMALS = JOINTS | frozenset("、。,.!?;:()” \n的高长宽深厚左上以多几出体了吧呢啊呀吗和与或") | {""}
+_OF_MYRIADS = re.compile(
+    "粉丝|跑分|额度|像素|播放|阅读|点赞|销量|月薪|年薪|存款|预算|房价|身价|[0-9]W[+个粉人像播次多元阅]"
+)
+_NEAR = 10  # characters beside a number with W
 _ZERO = Words({"零下": -1, "零上": 1})
 
 FIRST = numerals.FIRST | frozenset("-+负零半")
@@ -130,10 +136,21 @@ def _unit_after(scan: Scan, i: int, number: Amount) -> tuple[int, str] | None:
 
 
 def _unit(scan: Scan, i: int) -> tuple[int, str] | None:
+    """The unit at ``i``, also one by another, such as μg/m³."""
     found = _UNITS.at(scan, i) or _CODES.at(scan, i)
-    if found is not None and scan.text[i : found[0]] in ("G", "M", "v", "w"):  # 5G is no mass, 5M no length
+    if found is None or scan.starts(i, *_OTHER_WORDS) > 0 or scan.cuts(found[0]):
         return None
-    return None if found is None or scan.starts(i, *_OTHER_WORDS) > 0 or scan.cuts(found[0]) else found
+    if scan.text[i : found[0]] in ("G", "M", "v", "w"):  # 5G is no mass, 5M no length
+        return None
+    if scan.text[i : found[0]] == "W" and _OF_MYRIADS.search(scan.text, max(0, i - _NEAR), found[0] + _NEAR):
+        return None  # 万
+    end, unit = found
+    if scan[end] == "/" and "/" not in unit:
+        other = _UNITS.at(scan, end + 1) or _CODES.at(scan, end + 1)
+        if other is not None and not scan.cuts(other[0]):
+            end, unit = other[0], f"{unit}/{other[1]}"
+    is_product = scan.starts(end, "公里", "千米", "海里") > 0 and unit == "t"  # 吨公里
+    return None if is_product or scan[end] in ("²", "³") else (end, unit)
 
 
 def _is_unit(scan: Scan, start: int, number: Amount, unit: tuple[int, str]) -> bool:
@@ -141,6 +158,8 @@ def _is_unit(scan: Scan, start: int, number: Amount, unit: tuple[int, str]) -> b
     text = scan.text[start : number.end]
     if unit[1] in ("°", "L", "两", "升") and number.chinese and len(text) == 1 and scan[unit[0] - 1] in "度升两":
         return unit[1] == "L" or (unit[1] == "两" and text not in ("一", "两"))
+    if unit[1] == "V" and text == "三" and scan[unit[0] - 1] == "伏":  # 三伏 are the hottest days
+        return False
     return unit[1] != "两" or not number.chinese or text not in ("十", "百")
 
 

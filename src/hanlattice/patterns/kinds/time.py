@@ -43,11 +43,14 @@ _OFFSETS = Words({"以前": -1, "之前": -1, "前": -1, "以后": 1, "之后": 
 # A number with 点 before one of these counts points. A number between these words is a score.
 _POINTS = ("意见", "建议", "要求", "原因", "理由", "体会", "看法", "希望", "启示", "说明", "思考", "措施", "好处",
 "结论", "区别",
-           "不同", "优势", "内容", "问题", "方面", "经验", "共识", "感受", "注意", "名字")  # fmt: skip
-_SCORE_BEFORE = ("比分", "以", "比分是", "比分为", "战成", "打成", "总分")
+           "不同", "优势", "内容", "问题", "方面", "经验", "共识", "感受", "注意", "名字",
+           "倡议", "主张", "服务", "遗憾", "变化", "特点",
+           "困难", "规定", "连线", "一线", "法", "式")  # fmt: skip
+_SCORE_BEFORE = ("比例", "比例尺", "赔率", "比分", "以", "比分是", "比分为", "战成", "打成", "总分")
 _SCORE_AFTER = ("战胜", "击败", "获胜", "取胜", "胜", "负于", "领先", "落后", "险胜", "大胜", "逆转", "的比分")
 _GREETING = frozenset("好")
 _NOT_COUNTED = frozenset("第有这那几")
+_POINTS_AFTER = ("以下", "如下", "注意", "提出", "提了", "做到", "强调")  # 注意以下五点
 _NOT_A_START = _NOT_COUNTED | JOINTS | {".", ":"}
 
 FIRST = single_date.FIRST | _PARTS.first | _OF_DAYS.first | _BEFORE_HOURS | {"零", "差"}
@@ -194,6 +197,8 @@ def _spoken(scan: Scan, i: int, part: str, *, dated: bool) -> Clock | None:
     number = integer(scan, i if before is None else before[0])
     if number is None or len(number.digits) > 2 or scan[i - 1] in _NOT_COUNTED:
         return None
+    if number.chinese and scan.starts(i, "一一点") > 0:  # 唯一一点
+        return None
     start = scan.gap(number.end)
     sign = scan[start]
     if sign not in ("点", "时") or (sign == "时" and scan[start + 1] in ("间", "候", "代", "常", "期", "而", "装")):
@@ -203,7 +208,7 @@ def _spoken(scan: Scan, i: int, part: str, *, dated: bool) -> Clock | None:
         if clear or sign != "点":
             return None
         minute, clear = before[1], True
-    if not (clear or dated or _is_bare_hour(scan, end, sign, number.value, chinese=number.chinese)):
+    if not (clear or dated or _is_bare_hour(scan, i, end, sign, number.value, chinese=number.chinese)):
         return None
     hour = _hour(number.value, part, max(minute, 0)) - (minute < 0)
     value = None if hour < 0 else _written(hour, minute % 60, second)  # 零点差五分 is on the day before
@@ -229,9 +234,14 @@ def _beside(scan: Scan, i: int) -> tuple[int, int] | None:
     return end, minutes * sign
 
 
-def _is_bare_hour(scan: Scan, end: int, sign: str, hour: int, *, chinese: bool) -> bool:
+def _is_bare_hour(scan: Scan, start: int, end: int, sign: str, hour: int, *, chinese: bool) -> bool:
     """Whether a number with 点 or 时 alone is an hour: 9点, 八点, 15时, 零点; not 一点, 三点意见, 3.5点."""
-    if scan.starts(end, *_POINTS) > 0 or scan[end] in CHINESE_DIGITS or scan[end] in DIGITS:
+    if (
+        scan.starts(end, *_POINTS) > 0
+        or scan.follows(start, _POINTS_AFTER)
+        or scan[end] in CHINESE_DIGITS
+        or scan[end] in DIGITS
+    ):
         return False
     return not chinese or hour == 0 or (sign == "点" and hour > 2)
 
