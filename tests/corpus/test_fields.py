@@ -39,8 +39,17 @@ def test_the_parts_of_an_entity() -> None:
         assert all(a.fragments == ((0, 1), (2, 5)) and a.inclusive for a in found)
         with pytest.raises(NotReadable, match=rf"the {surface} 3 of an entity is not a string"):
             fields.annotation_of({**whole, surface: 3}, "entities")
-    [plain] = fields.annotation_of({**whole, "label": "X", "value": 3, "score": None, "fragments": []}, "entities")
+    [plain] = fields.annotation_of({**whole, "label": "X", "value": {}, "score": None, "fragments": []}, "entities")
     assert (plain.value, plain.score, plain.fragments, plain.inclusive) == (None, None, ((0, 5),), False)
+    assert {a.value for a in fields.annotation_of({**whole, "value": 3.5}, "entities")} == {"3.5"}
+    for wrong, problem in (
+        ({"score": 1.5}, r"the score 1\.5 of an entity is not from 0 to 1"),
+        ({"score": -0.1}, r"the score -0\.1 of an entity is not from 0 to 1"),
+        ({"start": 1}, r"the fragments \[\[0, 1\], \[2, 5\]\] of an entity do not start and end where it does"),
+        ({"end": 4}, "do not start and end where it does"),
+    ):
+        with pytest.raises(NotReadable, match=problem):
+            fields.annotation_of({**whole, **wrong}, "entities")
 
 
 @pytest.mark.parametrize(

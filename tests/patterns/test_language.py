@@ -23,7 +23,6 @@ def values(pattern: str, text: str) -> list[str | None]:
         ("甲{0,1}乙", "甲乙，乙，甲", ["甲乙", "乙"]),
         ("甲?乙", "乙，甲乙，乙，甲", ["乙", "甲乙", "乙"]),
         ("甲甲", "甲甲甲甲甲", ["甲甲", "甲甲"]),
-        ("(甲|甲乙)丙", "甲丙，甲乙丙", ["甲丙"]),  # the first alternative that matches is not tried again
         ("(甲乙|甲)丙", "甲丙，甲乙丙", ["甲丙", "甲乙丙"]),
         ("(甲?|乙)丙", "甲丙，乙丙，丙", ["甲丙", "丙", "丙"]),
         ("甲|乙|丙", "丙乙丁甲", ["丙", "乙", "甲"]),
@@ -107,6 +106,13 @@ def test_values(pattern: str, text: str, value: str | None) -> None:
         ("[甲乙]{1,3}乙", "would have to backtrack"),
         ("[^丙]{1,3}(甲|乙)", "would have to backtrack"),
         ("<digit>?1", "would have to backtrack"),
+        (
+            "(甲|甲乙)丙",
+            r"alternative '甲乙', which never matches .* '甲' is tried before it at character 6; write the",
+        ),
+        ("丁|甲|乙|甲", "alternative '甲', which never matches"),
+        ("号=(甲)?", r"repeats the part =\(…\) at character 6; write the repetition inside"),
+        ("号=(甲){2}", "repeats the part"),
     ],
 )
 def test_what_is_refused(pattern: str, problem: str) -> None:

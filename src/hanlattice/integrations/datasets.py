@@ -44,6 +44,8 @@ def annotate(
         return {entities: list(map(rows_of, found))}
 
     features = Features({**dataset.features, entities: ENTITIES})
+    if not len(dataset):  # map() leaves the columns of an empty data set as they are
+        return Dataset.from_dict({name: [] for name in features}, features=features)
     return dataset.map(add, batched=True, features=features, load_from_cache_file=False)
 
 

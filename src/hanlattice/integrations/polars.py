@@ -3,6 +3,7 @@
 import polars as pl
 
 from hanlattice.document import Document
+from hanlattice.errors import DataError
 from hanlattice.integrations.columns import documents_of, require_column, rows_of
 from hanlattice.pipeline import BATCH, NER
 
@@ -30,9 +31,11 @@ def annotate(
     A null has no entities. ``annotate(...).explode("entities").unnest("entities")`` has a row for each entity.
 
     Raises:
-        DataError: the column ``text`` is missing or has a cell that is not a text, or the column ``entities``
-            exists.
+        DataError: the frame is a LazyFrame, the column ``text`` is missing or has a cell that is not a text, or the
+            column ``entities`` exists.
     """
+    if isinstance(frame, pl.LazyFrame):
+        raise DataError("a LazyFrame has no texts yet; annotate frame.collect()")
     require_column(frame.columns, text, entities)
     found = documents_of(frame[text], ner, column=text, batch_size=batch_size)
     return frame.with_columns(pl.Series(entities, list(map(rows_of, found)), dtype=ENTITIES))

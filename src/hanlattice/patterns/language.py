@@ -17,6 +17,7 @@ It is a parsing expression grammar: alternatives are tried in order, a repetitio
 is tried again. Repetitions are bounded. So matching at a position takes bounded time, and a whole text linear time.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -237,6 +238,7 @@ class Number:
         return found.end
 
 
+_PLAIN = re.compile(r"[^()\[\]{}<>=|?*+\\]+")
 _ONE_OF = {
     "digit": Characters(lambda c: c in "0123456789", frozenset("0123456789")),
     "letter": Characters(lambda c: c.isascii() and c.isalpha()),
@@ -261,10 +263,20 @@ class _Parser:
         return self.source[self.i : self.i + 1]
 
     def choice(self, until: str = "") -> Element:
-        alternatives = [self.sequence()]
+        start = self.i
+        alternatives, texts = [self.sequence()], [self.source[start : self.i]]
         while self.here == "|":
             self.i += 1
+            start = self.i
             alternatives.append(self.sequence())
+            text = self.source[start : self.i]
+            for earlier in texts:
+                if _PLAIN.fullmatch(earlier) and text.startswith(earlier):
+                    raise self.error(
+                        f"has the alternative {text!r}, which never matches because {earlier!r} is tried before it",
+                        "write the longer one first",
+                    )
+            texts.append(text)
         if self.here != until:
             raise self.error("has an unexpected ')'" if self.here else "has no ')'", r"write \) for the character")
         self.i += len(until)
@@ -306,6 +318,8 @@ class _Parser:
         return _literal(character)
 
     def repeated(self, element: Element) -> Element:
+        if isinstance(element, Part) and self.here in ("?", "{"):
+            raise self.error("repeats the part =(…)", "write the repetition inside of it, as in =(x{2})")
         if self.here == "?":
             self.i += 1
             return Repeat(element, 0, 1)

@@ -84,12 +84,21 @@ def annotation_of(item: Any, name: str, *, inclusive: bool = False) -> list[Anno
         raise NotReadable(f"an entity in {name!r} has no {lacks}; its keys are {', '.join(map(str, item))}", FIX)
     fragments: Ranges = ((offset(item[start_key]), offset(item[end_key])),)
     if item.get("fragments"):
+        whole = fragments[0]
         fragments = tuple((offset(start), offset(end)) for start, end in item["fragments"])
+        if (fragments[0][0], fragments[-1][1]) != whole:
+            problem = f"the fragments {_shown(item['fragments'])} of an entity do not start and end where it does"
+            raise NotReadable(problem, "correct start and end, or the fragments")
     surface, score = item.get(surface_key or ""), item.get("score")
     if surface is not None and not isinstance(surface, str):
         raise NotReadable(f"the {surface_key} {_shown(surface)} of an entity is not a string", FIX)
     number = None if score is None else float(score)
-    value = item.get("value") if isinstance(item.get("value"), str) else None
+    if number is not None and not 0 <= number <= 1:
+        raise NotReadable(f"the score {_shown(score)} of an entity is not from 0 to 1", "divide it, or remove it")
+    value = item.get("value")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    value = value if isinstance(value, str) else None  # other tools have tables under this name
     return [
         Annotation(fragments, label, surface, number, inclusive=inclusive, value=value)
         for label in labels(item[label_key])

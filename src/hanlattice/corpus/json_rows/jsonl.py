@@ -119,7 +119,9 @@ def _tokens(columns: dict[str, Any], text: str, source: Source) -> Tokens | None
         return bounds
     if columns.pop("tokens", None) is None:
         return None
-    tokens = tuple((fields.offset(start), fields.offset(end)) for start, end in given or ())
+    if not isinstance(given, list) or not all(isinstance(token, list) and len(token) == 2 for token in given):
+        raise NotReadable("'tokens' is not a list of tokens", "write tokens as [[start, end], …] or as strings")
+    tokens = tuple((fields.offset(start), fields.offset(end)) for start, end in given)
     if any(not 0 <= start < end <= len(text) for start, end in tokens):
         raise NotReadable("a token does not lie within the text", "write tokens as [[start, end], …]")
     return tokens

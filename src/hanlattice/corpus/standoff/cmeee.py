@@ -19,10 +19,12 @@ _ENTITY = re.compile(r"(\d{1,15})\s+(\d{1,15})\s+(\S+)", re.ASCII)
 
 
 def sniff(head: Sequence[str]) -> str | None:
-    """Evidence for this format, or ``None``: a line holds a text, ``|||`` and an entity."""
-    rows = (line.rstrip().removesuffix(_BAR).split(_BAR) for line in head)
-    found = any(len(row) > 1 and _ENTITY.fullmatch(row[-1].strip()) for row in rows)
-    return "lines with '|||start end label'" if found else None
+    """Evidence for this format, or ``None``: an entity after ``|||``, or ``|||`` at the end of all lines."""
+    lines = [line.rstrip() for line in head if line and not line.isspace()]
+    rows = (line.removesuffix(_BAR).split(_BAR) for line in lines)
+    if any(len(row) > 1 and _ENTITY.fullmatch(row[-1].strip()) for row in rows):
+        return "lines with '|||start end label'"
+    return "lines that end with '|||'" if lines and all(line.endswith(_BAR) for line in lines) else None
 
 
 def read(
