@@ -10,7 +10,16 @@ import hanlattice
 from hanlattice.cli import main
 from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError, HanlatticeError
-from hanlattice.selection import CANDIDATES, LEAST_CANDIDATES, Selected, _bigrams, _chosen, select, uncertainty
+from hanlattice.selection import (
+    CANDIDATES,
+    LEAST_CANDIDATES,
+    Selected,
+    _bigrams,
+    _chosen,
+    read_pool,
+    select,
+    uncertainty,
+)
 
 TEXTS = [
     "李明在北京工作",
@@ -28,6 +37,12 @@ def ner() -> hanlattice.NER:
 
 def entity(start: int, score: float, label: str = "PER") -> Entity:
     return Entity("李明", label, start, start + 2, score)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.TXT", "a.text"])
+def test_files_of_texts_are_known_by_their_suffix(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("李明在北京\n今天天气很好\n", encoding="utf-8")
+    assert [document.text for document in read_pool([tmp_path / name])] == ["李明在北京", "今天天气很好"]
 
 
 def test_uncertainty_is_doubt_and_disagreement() -> None:

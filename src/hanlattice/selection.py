@@ -45,7 +45,7 @@ def read_pool(paths: Iterable[str | Path]) -> Iterator[Document]:
         DataError: a file cannot be read.
     """
     for path in paths:
-        if str(path).endswith(_TEXT_FILES):
+        if str(path).lower().endswith(_TEXT_FILES):
             yield from (Document(line) for line in read_lines(path) if line.strip())
         else:
             yield from corpus.read(path)

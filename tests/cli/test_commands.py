@@ -775,7 +775,9 @@ class TestEvaluate:
         assert row == ["reachable", "20.00", "5", "1"]
         said = [line for line in result.out.splitlines() if "cannot be predicted" in line]
         named = ("重庆大学工作", "重庆大学工", "重庆大学")
-        assert said == [f"{gold}:1: LOC '{name}' cannot be predicted by this model" for name in named]
+        assert said == [
+            f"{gold}:1: LOC '{name}' cannot be predicted together with the other gold entities" for name in named
+        ]
         result = run("evaluate", tiny.trained(), gold, "--engine", "torch", "--format", "json")
         rows = json.loads(result.out)["models"]
         assert rows[str(tiny.trained())]["reachable"] == {"recall": 0.2, "gold": 5, "correct": 1}

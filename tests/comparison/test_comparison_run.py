@@ -96,6 +96,11 @@ class TestErrors:
         with pytest.raises(ConfigError, match=r"data\.test is 'elsewhere.bmes' for b, but '.*' for a, .*--test"):
             compare({"a": systems()["slow"], "b": other}, tmp_path)
 
+    def test_an_output_that_is_a_file_is_one_error(self, tmp_path: Path) -> None:
+        (tmp_path / "runs").write_text("notes", encoding="utf-8")
+        with pytest.raises(ConfigError, match="runs is a file; name a folder for the runs"):
+            compare(systems(), tmp_path / "runs", seeds=(1, 2), speed=False)
+
     def test_linear_taggers_are_refused_before_any_run(self, tmp_path: Path) -> None:
         linear = {"embedding": {"name": "ngrams"}, "encoder": {"name": "linear"}}
         with pytest.raises(ConfigError, match=r"^b: linear taggers are not compared; train and evaluate each"):

@@ -232,9 +232,7 @@ def test_a_description_that_is_no_table(tmp_path: Path) -> None:
     assert len(list(corpus.read(file))) == 1
     for info in ([1], {"features": ["tokens"]}, {"features": "x"}):
         put(beside, json.dumps(info))
-        with pytest.raises(
-            DataError, match=r"info\.json: describes its features with .*; write a table, or"
-        ):
+        with pytest.raises(DataError, match=r"info\.json: describes its features with .*; write a table, or"):
             list(corpus.read(file))
     inside = {"huggingface": json.dumps({"info": {"features": 3}})}
     parquet.write_table(table.replace_schema_metadata(inside), file)
@@ -627,3 +625,10 @@ def test_the_peoples_daily_in_its_encoding(tmp_path: Path) -> None:
     # A character that is cut off at the end of the head is no error.
     size = 1 << 16
     assert not people_daily.is_gb18030(put(tmp_path / "d", b"a" * (size - 1) + "李\n".encode()))
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.bmes"])
+def test_an_unknown_scheme_is_an_error_of_every_format(name: str, tmp_path: Path) -> None:
+    corpus.write([document(TEXT)], tmp_path / name)
+    with pytest.raises(HanlatticeError, match="there is no tag scheme 'BIEO'; did you mean 'BIOES'"):
+        list(corpus.read(tmp_path / name, scheme="BIEO"))

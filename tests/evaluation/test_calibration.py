@@ -46,7 +46,7 @@ def test_there_are_ten_bins() -> None:
 
 def test_an_entity_without_a_score_has_confidence_0() -> None:
     document = Document("李明在", (Entity("李明", "PER", 0, 2), Entity("在", "LOC", 2, 3, 0.5)))
-    found = Confidences.of([[Span(0, 2, "PER"), Span(2, 3, "PER")]], [document])
+    found = Confidences.of([[Span(0, 2, "PER"), Span(2, 3, "PER")]], [document.entities])
     assert found == ([0.0, 0.5], [True, False])
     assert found.error == calibration_error([0.0, 0.5], [True, False])
 

@@ -36,6 +36,7 @@ def test_other_gold_spans_and_threshold() -> None:
     limit = max(scores)  # a score that equals the threshold is enough
     assert sum(len(spans) for spans in evaluation.spans(limit)) == scores.count(limit)
     assert evaluation.confidences().p == scores
+    assert evaluation.confidences(limit).p == [limit] * scores.count(limit)
     assert not any(evaluation.confidences().correct)
 
 

@@ -102,6 +102,9 @@ def test_copy_keeps_precision_and_files(dev: Path, tmp_path: Path) -> None:
     card = (done.folder / CARD).read_text(encoding="utf-8")
     assert card.startswith((model / CARD).read_text(encoding="utf-8").rstrip())
     assert f"scores are divided by {done.temperature:.3f}" in card
+    twice = (calibrate(done.folder, dev, tmp_path / "twice").folder / CARD).read_text(encoding="utf-8")
+    assert twice.count("## Confidences") == 1
+    assert twice.rindex("## Confidences") == card.rindex("## Confidences")
     assert "on dev.jsonl" in card
     assert list(faults(done.folder)) == [], "its digests are those of its own files"
     again = calibrate(done.folder, dev, tmp_path / "again")

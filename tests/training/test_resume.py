@@ -105,6 +105,18 @@ class TestChangedSettings:
         file.write_bytes(before)
         assert training.train(longer, tmp_path / "run", resume=True).progress.epoch == 2
 
+    def test_the_current_folder_is_no_input_of_a_run(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A setting without a path is not the folder in which the command runs."""
+        monkeypatch.chdir(tmp_path)
+        config = tiny.config(epochs=1).with_settings({"vectors": {"path": ""}, "data": {"test": ""}})
+        training.train(config, Path("run"))
+        assert "" not in json.loads((tmp_path / "run" / "inputs.json").read_text("utf-8"))
+        (tmp_path / "notes.txt").write_text("another file", encoding="utf-8")
+        inputs = tmp_path / "run" / "inputs.json"  # a run of a version that took it for one
+        inputs.write_text(json.dumps({**json.loads(inputs.read_text("utf-8")), "": "0"}), encoding="utf-8")
+        longer = replace(config, training=replace(config.training, epochs=2))
+        assert training.train(longer, Path("run"), resume=True).progress.epoch == 2
+
     @pytest.mark.parametrize("place", ["folder", "folder/below"])
     def test_a_changed_folder_is_refused_by_name(self, tmp_path: Path, place: str) -> None:
         corpus.write(tiny.documents(), tmp_path / "folder", "brat")

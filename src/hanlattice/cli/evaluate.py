@@ -87,7 +87,7 @@ class Result:
         return [
             self.report.to_markdown() if markdown else str(self.report),
             "",
-            *(f"{entity} cannot be predicted by this model" for entity in self.unreachable),
+            *(f"{entity} cannot be predicted together with the other gold entities" for entity in self.unreachable),
             f"expected calibration error of confidences: {self.calibration_error:.4f} (10 bins)",
             *(f"from {step:g} up: {score}" for step, score in self.at.items()),
             "",
@@ -317,7 +317,7 @@ def _result(
     return Result(
         evaluation.report(threshold=threshold, partial=partial),
         list(islice(described(documents, evaluation.unreachable), NAMED)),
-        evaluation.confidences().error,
+        evaluation.confidences(threshold).error,
         {step: evaluation.report(threshold=step, partial=partial).micro for step in steps},
     )
 

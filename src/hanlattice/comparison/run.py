@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from hanlattice.atomic import refuse_file
 from hanlattice.build import check
 from hanlattice.comparison.running import run_trials
 from hanlattice.comparison.speed import Speed, measure_speeds
@@ -70,11 +71,12 @@ def compare(
         The rows of the table, and for each run that failed its name and the reason.
 
     Raises:
-        ConfigError: A system does not exist, cannot be built, has another dev or test corpus than the first, or has
-            a run with other settings in its folder.
+        ConfigError: ``output`` is a file; or a system does not exist, cannot be built, has another dev or test
+            corpus than the first, or has a run with other settings in its folder.
         HanlatticeError: Two runs were not scored on the same test sentences.
     """
     watcher = watcher or Silent()
+    refuse_file(Path(output), "the runs")
     _check_comparable(systems, seeds)
     reference = _system_name(reference, systems, default=next(iter(systems)))
     baseline = _system_name(baseline, systems, default=reference)

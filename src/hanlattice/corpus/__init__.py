@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from hanlattice.atomic import atomic_write
+from hanlattice.config.values import suggestion
 from hanlattice.corpus import detection, losses
 from hanlattice.corpus.defects import Defect, OnDefect
 from hanlattice.corpus.formats import (
@@ -52,6 +53,7 @@ from hanlattice.corpus.standoff import brat
 from hanlattice.corpus.tagged import conll
 from hanlattice.document import Document
 from hanlattice.errors import HanlatticeError
+from hanlattice.spans import SCHEMES
 
 __all__ = [
     "FORMATS", "PATHS", "Carries", "Defect", "Detected", "Format", "OnDefect", "PathFormat",
@@ -100,8 +102,10 @@ def read(
     Raises:
         DataError: there is a defect; the message has its place and how to fix it. With ``on_defect``, only if the
             file cannot be read at all.
-        HanlatticeError: ``format``, ``ends`` or ``units`` does not exist, or the format has no offsets.
+        HanlatticeError: ``format``, ``scheme``, ``ends`` or ``units`` does not exist, or the format has no offsets.
     """
+    if scheme is not None and scheme not in SCHEMES:
+        raise HanlatticeError(f"there is no tag scheme {scheme!r}{suggestion(scheme, SCHEMES)}")
     found = detection.of_path(path) if format is None else None
     name = found.format if found is not None else format
     if name in PATHS:

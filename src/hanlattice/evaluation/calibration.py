@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from hanlattice.document import Document
+from hanlattice.document import Entity
 from hanlattice.spans import Span
 
 # Confidences are clipped to this distance from 0 and 1, so that one wrong entity does not make the loss infinite.
@@ -19,14 +19,15 @@ class Confidences(NamedTuple):
     correct: list[bool]
 
     @classmethod
-    def of(cls, gold: Iterable[Collection[Span]], predicted: Iterable[Document]) -> Self:
-        """The confidences of all entities of the predicted documents; no score counts as 0."""
+    def of(cls, gold: Iterable[Collection[Span]], predicted: Iterable[Iterable[Entity]]) -> Self:
+        """The confidences of the predicted entities of each document; no score counts as 0."""
         p: list[float] = []
         correct: list[bool] = []
-        for spans, document in zip(gold, predicted, strict=True):
+        for spans, entities in zip(gold, predicted, strict=True):
             expected = set(spans)
-            p += [entity.score or 0.0 for entity in document.entities]
-            correct += [entity.span in expected for entity in document.entities]
+            for entity in entities:
+                p.append(entity.score or 0.0)
+                correct.append(entity.span in expected)
         return cls(p, correct)
 
     @property

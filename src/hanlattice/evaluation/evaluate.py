@@ -84,9 +84,9 @@ class Evaluation:
         report = evaluate_spans(self.gold, self.spans(threshold), partial=partial)
         return with_upper_bound(report, sum(map(len, self.unreachable)))
 
-    def confidences(self) -> Confidences:
-        """The confidence of each predicted entity, and whether the entity is correct."""
-        return Confidences.of(self.gold, self.predicted)
+    def confidences(self, threshold: float = 0.0) -> Confidences:
+        """The confidence of each of the predicted :meth:`entities`, and whether the entity is correct."""
+        return Confidences.of(self.gold, self.entities(threshold))
 
 
 def _not_found_by(patterns: "Patterns", text: str, spans: Sequence[Span]) -> list[Span]:

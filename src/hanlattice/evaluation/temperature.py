@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 # The search covers temperatures from 2**LOWEST to 2**HIGHEST and ends with an interval of PRECISION powers of two.
 LOWEST, HIGHEST, PRECISION = -4.0, 4.0, 0.03
+_CONFIDENCES = re.compile(r"^## Confidences\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)  # a section of a model card
 
 
 @dataclass(frozen=True)
@@ -253,7 +254,9 @@ def minimum(loss: Callable[[float], float], low: float, high: float, precision: 
 
 
 def _add_to_card(card: Path, done: Calibrated, corpus_name: str) -> None:
-    written = card.read_text(encoding="utf-8").rstrip() + "\n\n" if card.is_file() else ""
+    written = card.read_text(encoding="utf-8") if card.is_file() else ""
+    written = _CONFIDENCES.sub("", written).rstrip()
+    written = f"{written}\n\n" if written else ""
     with atomic_write(card) as stream:
         stream.write(
             f"{written}## Confidences\n\n"

@@ -129,7 +129,8 @@ def _inputs(config: Config) -> dict[str, str]:
     further = [path for one in (*config.conventions.values(), *config.auxiliary.values()) for path in one.corpus]
     lists = [file.partition("=")[0] for file in config.lexicon.files]
     names = [*data.train, data.dev, data.test, *data.exclude, *further, config.vectors.path]
-    paths = {name: Path(os.path.expandvars(name)) for name in names} | {name: lexicon_file(name) for name in lists}
+    paths = {name: Path(os.path.expandvars(name)) for name in names if name}
+    paths |= {name: lexicon_file(name) for name in lists}
     return {name: _digest(path) for name, path in paths.items() if path.is_file() or path.is_dir()}
 
 
