@@ -206,6 +206,14 @@ class TestUsing:
             pass
         assert spans(ner(SENTENCE)) == [("李明", "PER"), ("北京", "LOC")]
 
+    def test_force_may_have_the_label_of_a_pattern_in_use(self, ner: NER) -> None:
+        with ner.using(force={"天气": "DATE"}, patterns=("DATE",)), ner.using(threshold=0.1):
+            assert spans(ner("今天天气很好")) == [("今天", "DATE"), ("天气", "DATE")]
+        for patterns in (None, False, ("MONEY",)):
+            with pytest.raises(HanlatticeError, match="'DATE', which convention"):  # noqa: SIM117
+                with ner.using(force={"天气": "DATE"}, patterns=patterns):
+                    pass
+
     def test_force_takes_the_longest_and_reads_through_normalisation(self, ner: NER) -> None:
         with ner.using(force={"ABC": "PER", "ABCD": "ORG"}):
             assert spans(ner("ＡＢＣＤ和ABC")) == [("ＡＢＣＤ", "ORG"), ("ABC", "PER")]

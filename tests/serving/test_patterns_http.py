@@ -36,6 +36,19 @@ def test_requests_choose_patterns(service: Served) -> None:
     assert values(service.entities(TEXT, block={"3500元": None})) == []
 
 
+def test_a_forced_label_may_be_that_of_a_pattern_in_use(service: Served) -> None:
+    def labels(**options: Any) -> list[str]:
+        found = service.entities(TEXT, force={"3500": "MONEY"}, **options)
+        return [e["label"] for e in found if e["text"] == "3500"]
+
+    assert labels() == ["MONEY"]
+    assert labels(patterns=True) == labels(patterns=["MONEY"]) == ["MONEY"]
+    for patterns in (False, ["DATE"]):
+        body = {"text": TEXT, "force": {"3500": "MONEY"}, "patterns": patterns}
+        answer = service.client.post("/v1/entities", json=body)
+        assert (answer.status_code, answer.json()["fields"][0]["field"]) == (422, "force.3500")
+
+
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [({"patterns": ["DAY"]}, "there is no kind 'DAY'"), ({"today": "soon"}, "'soon' is not a day")],

@@ -77,6 +77,8 @@ def find_inputs(names: Iterable[str], format_name: str | None, output: Path) -> 
                 if known and inner_path.is_file() and not _belongs_to(output, inner_path):
                     found.setdefault(inner_path, _input(inner_path, known))
     if not found:
+        if any(output == Path(name) or output in Path(name).parents for name in names):
+            raise DataError("is the input too, or has it inside; name another output", output)
         endings = ", ".join(FORMATS_BY_SUFFIX)
         raise DataError(
             f"no file to annotate in {' '.join(names)}; names have to end with {endings}, also compressed (.gz …)"

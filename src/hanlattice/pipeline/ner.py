@@ -264,16 +264,19 @@ class NER:
         Raises:
             ConfigError: the model does not have the convention, or there is no such kind of pattern.
             DataError: the file of patterns cannot be read.
-            HanlatticeError: the convention does not have a label of ``force``, of this block or an outer one; no
-                convention or pattern has a label of ``block``; or an option has a wrong type or is out of range.
+            HanlatticeError: neither the convention nor a pattern in use has a label of ``force``, of this block or
+                an outer one; no convention or pattern has a label of ``block``; or an option has a wrong type or is
+                out of range.
         """
         refuse_wrong_types(lexicon, force, block, threshold)
         active, outer = convention or self.active_convention, self._overrides.get()
         forces = outer.force.labels if force is None and outer.force is not None else force
-        refuse_unknown_labels(forces or {}, self.vocabulary.labels_of(active), active)
+        regular = patterns_or_none(patterns)
+        found = (regular or self.active_patterns) if patterns is not False else None
+        regular_labels = frozenset(found.labels) if found is not None else frozenset()
+        refuse_unknown_labels(forces or {}, self.vocabulary.labels_of(active), active, regular_labels)
         forced = None if force is None else Forced(force, self._plain)
         blocked = None if block is None else Blocked(block, self._plain)
-        regular = patterns_or_none(patterns)
         refuse_unknown_blocked(block or {}, self._labels_by_convention, regular or self.active_patterns, active)
         given: dict[str, Any] = {
             "lexicon": lexicon, "force": forced, "block": blocked, "threshold": threshold,

@@ -74,14 +74,16 @@ def _is_blockable(labels: object) -> bool:
     )
 
 
-def refuse_unknown_labels(force: Mapping[str, str], labels: Sequence[str], convention: str) -> None:
-    """Check the labels of forced texts.
+def refuse_unknown_labels(
+    force: Mapping[str, str], labels: Sequence[str], convention: str, regular: Collection[str] = ()
+) -> None:
+    """Check the labels of forced texts. ``regular`` are those of the patterns in use.
 
     Raises:
-        HanlatticeError: the convention does not have a label.
+        HanlatticeError: neither the convention nor a pattern has a label.
     """
     for text, label in force.items():
-        if label not in labels:
+        if label not in labels and label not in regular:
             raise HanlatticeError(
                 f"force: {text!r} has the label {label!r}, which convention {convention!r} lacks; it has"
                 f" {', '.join(labels)}"

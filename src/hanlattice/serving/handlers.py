@@ -15,7 +15,7 @@ from hanlattice.pipeline import NER
 from hanlattice.serving.lexicon_cache import LexiconCache
 from hanlattice.serving.lexicons import Lexicons, Version
 from hanlattice.serving.schema import Edits, ExplainRequest, LabelledWord, ReadRequest
-from hanlattice.serving.validation import RequestValidator
+from hanlattice.serving.validation import RequestValidator, regular_labels
 
 # Largest numbers of characters and of words for influence, which reads the text once for each word.
 QUICK, QUICK_WORDS = 120, 240
@@ -132,7 +132,9 @@ class RequestHandler:
         if lexicon is not None:
             self._refuse_too_many_words(lexicon, texts)
         labels = self._ner.vocabulary.labels_of(options.convention or self._ner.active_convention)
-        known = {text: label for text, label in self._force.items() if label in labels}
+        patterns = self._patterns(options)
+        regular = regular_labels(self._ner, patterns)
+        known = {text: label for text, label in self._force.items() if label in labels or label in regular}
         block: Mapping[str, str | Collection[str] | None] | None = (
             self._block or None if options.block is None else dict(options.block)
         )
@@ -142,7 +144,7 @@ class RequestHandler:
             block=block,
             threshold=self._threshold if options.threshold is None else options.threshold,
             convention=options.convention,
-            patterns=self._patterns(options),
+            patterns=patterns,
         ) as ner:
             if options.by is not None:
                 return [_explained(ner, text, options.by).to_dict() for text in texts]

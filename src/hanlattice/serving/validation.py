@@ -1,13 +1,26 @@
 """Checks that the conventions and labels in requests exist in the model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from hanlattice.errors import DataError, UnknownConvention
+from hanlattice.patterns import Patterns
 from hanlattice.pipeline import NER
 from hanlattice.pipeline.overrides import unknown_blocked
 from hanlattice.serving.errors import field_error
 from hanlattice.serving.schema import Edits, LabelledWord, ReadRequest
+
+
+def regular_labels(ner: NER, patterns: Patterns | bool | None) -> frozenset[str]:
+    """The labels of the patterns that a request uses.
+
+    Args:
+        ner: the model.
+        patterns: those of the request; None for those of the model, and True for those or else for all kinds.
+    """
+    if patterns is None or patterns is True:
+        patterns = ner.patterns or (Patterns() if patterns else None)
+    return frozenset(patterns.labels) if patterns else frozenset()
 
 
 @dataclass(frozen=True)
@@ -34,7 +47,7 @@ class RequestValidator:
         except UnknownConvention as error:
             raise field_error("convention", str(error)) from None
         for text, label in (request.force or {}).items():
-            if label not in labels:
+            if label not in labels and label not in self._regular(request):
                 problem = f"convention {name!r} has no label {label!r}; it has {', '.join(labels)}"
                 raise field_error(f"force.{text}", problem)
         if unknown := unknown_blocked(request.block or {}, self.conventions, self.ner.patterns):
@@ -42,6 +55,13 @@ class RequestValidator:
             problem = f"no entity has the label {label!r}; in convention {name!r} entities have {', '.join(labels)}"
             raise field_error(f"block.{text}", problem)
         return name
+
+    def _regular(self, request: ReadRequest) -> Collection[str]:
+        """The labels of the patterns that a request uses."""
+        chosen = request.patterns
+        if isinstance(chosen, list | tuple):
+            return tuple(chosen)
+        return regular_labels(self.ner, chosen)
 
     def check_words(self, lexicon: Edits | Sequence[str | LabelledWord] | None, field: str = "") -> None:
         """Check that the model can read all words.
