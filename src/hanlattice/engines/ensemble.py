@@ -23,6 +23,7 @@ from hanlattice.engines.linear.tables import GROUPS, columns_of_tags
 from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.engines.native.chain import ChainKernel
 from hanlattice.engines.native.tagger import NativeTagger
+from hanlattice.engines.predicting import PredictingEngine
 from hanlattice.engines.second_model import SecondModel, read_settings
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
@@ -180,7 +181,7 @@ class _Pool:
         return self._chain.read(emissions, sentences)
 
 
-class Ensemble:
+class Ensemble(PredictingEngine):
     """The engine of an ensemble; it reads :class:`EnsembleSentences`.
 
     FLAT alone reads conventions that the linear tagger lacks. Words of the user increase scores in the default
@@ -196,8 +197,6 @@ class Ensemble:
         EngineError: FLAT has other tags than a linear tagger.
         ModelError: scores of transitions are too large.
     """
-
-    nested = False
 
     def __init__(
         self,
@@ -271,13 +270,6 @@ class Ensemble:
         )
         ner.reader = EnsembleReader(ner.reader, second)
         return ner
-
-    def is_nested(self, convention: str = "") -> bool:
-        """False: tags cannot express spans inside spans."""
-        return False
-
-    def eval(self) -> None:
-        """Does nothing: there is no training mode."""
 
     def find(self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE) -> FoundSpans:
         """Spans of each sentence; the arguments are those of :meth:`NativeTagger.find`."""

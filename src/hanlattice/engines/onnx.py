@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from hanlattice.decoders.structs.decoding import Potentials
 from hanlattice.engines.checking import naming
+from hanlattice.engines.predicting import PredictingEngine
 from hanlattice.engines.shapes import check_rows
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Encoded, Sentences
@@ -40,7 +41,7 @@ _NO_WORDS = np.zeros(0, np.int64)
 _ONE_CHARACTER = Encoded(*(np.zeros(1, np.int64),) * 2, *(_NO_WORDS,) * 4, "一")
 
 
-class ExportedTagger:
+class ExportedTagger(PredictingEngine):
     """A model whose encoder and emissions are an ONNX graph, and whose tags are decoded here.
 
     Args:
@@ -51,8 +52,6 @@ class ExportedTagger:
         EngineError: the model is not exported, or was exported by another version, or ONNX Runtime is missing.
         ModelError: the graph or the weights are broken, or the graph belongs to other weights.
     """
-
-    nested = False
 
     def __init__(self, folder: ModelFolder, *, threads: int = 0):
         for convention in folder.conventions:
@@ -86,13 +85,6 @@ class ExportedTagger:
             )
         if threads != 1:  # a session with one thread starts no threads
             renew_after_fork(self)
-
-    def is_nested(self, convention: str = "") -> bool:
-        """False: tags cannot express spans inside spans."""
-        return False
-
-    def eval(self) -> None:
-        """Does nothing: there is no training mode."""
 
     def renew(self) -> None:
         """Drop the session in a forked process, as its threads do not exist there; the next call opens another.

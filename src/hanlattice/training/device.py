@@ -23,14 +23,26 @@ def device_of(config: TrainingConfig) -> str:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda":
         device = local_gpu()
+    check_device(device, "training.device", "'auto' or 'cpu'")
+    return device
+
+
+def check_device(device: str, setting: str, others: str) -> None:
+    """Check that torch can use a device.
+
+    Args:
+        device: its name, such as ``cuda:1``.
+        setting: the name of the setting or option, for the error message.
+        others: devices to try instead.
+
+    Raises:
+        ConfigError: torch cannot use it.
+    """
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, ImportError) as error:
         reason = str(error).splitlines()[0]
-        raise ConfigError(
-            f"training.device {device!r} cannot be used here ({reason}); try 'auto' or 'cpu'"
-        ) from None
-    return device
+        raise ConfigError(f"{setting} {device!r} cannot be used here ({reason}); try {others}") from None
 
 
 def autocast(config: TrainingConfig, device: torch.device) -> AbstractContextManager[None]:

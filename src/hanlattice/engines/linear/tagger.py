@@ -10,6 +10,7 @@ import numpy as np
 from hanlattice.config.linear import linear_settings
 from hanlattice.engines.found import memory_for, spans_in
 from hanlattice.engines.linear.tables import Native, Tables, prefix_of, restored, types_of
+from hanlattice.engines.predicting import PredictingEngine
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.inputs.vocabulary import Vocabulary
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from hanlattice.engines.linear.tables import Weights
 
 
-class LinearTagger:
+class LinearTagger(PredictingEngine):
     """A linear tagger, which needs no torch. Each annotation convention has its own tables.
 
     Args:
@@ -39,8 +40,6 @@ class LinearTagger:
     Raises:
         EngineError: the kernels are not compiled, or do not support this processor.
     """
-
-    nested = False
 
     def __init__(
         self,
@@ -129,13 +128,6 @@ class LinearTagger:
         """Divide scores by a temperature before they become confidences. It has no effect on the entities."""
         self.temperature = temperature
         self._native.struct.scale = self.tables.scale / temperature
-
-    def is_nested(self, convention: str = "") -> bool:
-        """False: tags cannot express spans inside spans."""
-        return False
-
-    def eval(self) -> None:
-        """Does nothing: there is no training mode."""
 
     def find(self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE) -> FoundSpans:
         """Spans of each sentence, with their probabilities as scores. ``batch_size`` has no effect."""

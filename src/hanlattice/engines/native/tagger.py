@@ -11,6 +11,7 @@ from hanlattice.engines.checking import CheckedModel, FlatModel, naming
 from hanlattice.engines.native.body import BodyKernel
 from hanlattice.engines.native.chain import ChainKernel
 from hanlattice.engines.native.flat import FlatKernel
+from hanlattice.engines.predicting import PredictingEngine
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.kernels.cores import n_cores
 from hanlattice.kernels.forking import renew_after_fork
@@ -22,7 +23,7 @@ NODES_OF_A_THREAD = 1000  # characters and words; with fewer, starting a thread 
 NODES_AT_ONCE = 4000  # characters and words that are read in one call: their emissions stay in the cache
 
 
-class NativeTagger:
+class NativeTagger(PredictingEngine):
     """FLAT with one layer and a tag decoder, run by C kernels, over a pretrained body if it has one.
 
     It is equal to the PyTorch modules up to rounding.
@@ -37,8 +38,6 @@ class NativeTagger:
         EngineError: the kernels are not compiled, do not support this processor, or cannot run this kind of model.
         ModelError: the settings or the weights are broken, or do not fit each other.
     """
-
-    nested = False
 
     def __init__(self, folder: ModelFolder, *, threads: int = 0, int8: bool = False):
         require_kernels()
@@ -62,13 +61,6 @@ class NativeTagger:
     def renew(self) -> None:
         """Create the thread pool; called again in a forked process, which does not inherit threads."""
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
-
-    def is_nested(self, convention: str = "") -> bool:
-        """False: tags cannot express spans inside spans."""
-        return False
-
-    def eval(self) -> None:
-        """Does nothing: there is no training mode."""
 
     def find(self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE) -> FoundSpans:
         """Spans of each sentence by an annotation convention; an empty name is the default one.

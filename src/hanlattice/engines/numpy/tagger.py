@@ -15,6 +15,7 @@ from hanlattice.engines.numpy.flat import FlatArrays
 from hanlattice.engines.numpy.idcnn import IDCNN
 from hanlattice.engines.numpy.lattice_lstm import LatticeLSTM
 from hanlattice.engines.numpy.tables import apply
+from hanlattice.engines.predicting import PredictingEngine
 from hanlattice.errors import EngineError
 from hanlattice.inputs.encoded import BATCH_SIZE, Encoded, Sentences
 from hanlattice.model.folder import ModelFolder
@@ -31,7 +32,7 @@ class Scorer(Protocol):
         ...
 
 
-class NumpyTagger:
+class NumpyTagger(PredictingEngine):
     """A model with a tag decoder, run by numpy; equal to the PyTorch modules up to rounding.
 
     Args:
@@ -42,8 +43,6 @@ class NumpyTagger:
         ModelError: the settings or the weights are broken, or do not fit each other.
     """
 
-    nested = False
-
     def __init__(self, folder: ModelFolder):
         model = CheckedModel.read(folder)
         with naming(folder):
@@ -51,13 +50,6 @@ class NumpyTagger:
                 raise EngineError("numpy does not run a pretrained body; use another engine")
             self._scorer = _scorer(folder, model)
         self._tags = model.tags
-
-    def is_nested(self, convention: str = "") -> bool:
-        """False: tags cannot express spans inside spans."""
-        return False
-
-    def eval(self) -> None:
-        """Does nothing: there is no training mode."""
 
     def find(
         self, sentences: Sentences, convention: str = "", *, batch_size: int = BATCH_SIZE

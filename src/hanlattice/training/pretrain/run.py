@@ -16,6 +16,7 @@ from hanlattice.errors import ConfigError, DataError, HanlatticeError
 from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.lexicon import Lexicon
 from hanlattice.training.bfloat16 import warn_of_slow_bfloat16
+from hanlattice.training.device import check_device
 from hanlattice.training.distributed import Group, join_group
 from hanlattice.training.pretrain import prepare
 from hanlattice.training.pretrain.batches import Batches, in_order
@@ -137,7 +138,7 @@ def _opened(
     keep_freed_memory()
     if options.threads:
         torch.set_num_threads(options.threads)
-    _check_device(options.device)
+    check_device(options.device, "the device", "cpu")
     watcher = watcher if group.is_writer else Silent()
     characters, summary = group.first(lambda: _text(settings, output, watcher, stop))
     ids = {part: prepare.load_ids(output / prepare.FOLDER, part) for part in prepare.PARTS}
@@ -160,14 +161,6 @@ def _opened(
     identity = {**settings.fixed(), "text": summary.digest, "characters": len(characters)}
     data = Data(batches, cut, held_out, identity, summary)
     return Run(settings, output, options, watcher, stop, learner, data, group)
-
-
-def _check_device(device: str) -> None:
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"the device {device!r} cannot be used here ({reason}); try cpu") from None
 
 
 def _text(settings: Settings, output: Path, watcher: Watcher, stop: Stop) -> tuple[Characters, prepare.Summary]:
