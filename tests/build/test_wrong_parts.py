@@ -31,7 +31,7 @@ def tables(files: Path | None = None) -> Tables:
     [
         (own, {}, "set path to the folder of a pretrained body: hanlattice pretrain makes one"),
         (pretrained, {}, "set path to the folder of a Hugging Face language model"),
-        (queried, {"queries": {"ORG": "x"}}, "there is no label 'ORG' to ask for; there are PER, LOC"),
+        (queried, {"queries": {"ORG": "x"}}, "there is no label 'ORG' to query; there are PER, LOC"),
         (queried, {"queries": {"LOC": " "}}, "the query of 'LOC' is empty: write one, or leave it out"),
         (latin, {"d_letter": 9}, r"d_letter \(9\) must be a multiple of 6, for three heads of even width"),
     ],

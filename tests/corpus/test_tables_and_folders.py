@@ -630,5 +630,5 @@ def test_the_peoples_daily_in_its_encoding(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.jsonl", "a.bmes"])
 def test_an_unknown_scheme_is_an_error_of_every_format(name: str, tmp_path: Path) -> None:
     corpus.write([document(TEXT)], tmp_path / name, name[2:].replace("bmes", "conll"))
-    with pytest.raises(HanlatticeError, match="there is no tag scheme 'XYZ'; known are BILOU, BIO, BIOES"):
+    with pytest.raises(HanlatticeError, match="unknown tag scheme 'XYZ'; allowed are BIO, BMES, BIOES, BILOU"):
         list(corpus.read(tmp_path / name, scheme="XYZ"))

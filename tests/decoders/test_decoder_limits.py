@@ -88,7 +88,7 @@ class TestUnknownTypes:
 
     def test_a_query_of_one(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         corpus_path = tiny.folder() / "corpus.bmes"
-        for query, message in (("GENE=基因", "there is no label 'GENE' to ask for"), ("PER=", "is empty")):
+        for query, message in (("GENE=基因", "there is no label 'GENE' to query"), ("PER=", "is empty")):
             label, _, text = query.partition("=")
             options = ("--decoder.name", "mrc", f"--decoder.queries.{label}", f'"{text}"')
             line = error_of(capsys, *trained(corpus_path, tmp_path / "run", *options))

@@ -134,12 +134,15 @@ def test_frames_of_polars(ner: hanlattice.NER, monkeypatch: pytest.MonkeyPatch) 
     library = module(
         "polars",
         DataFrame=Frame,
+        LazyFrame=type("LazyFrame", (), {}),
         Series=Series,
         List=lambda kind: [kind],
         Struct=lambda kinds: [*kinds.items()],
         **types,
     )
     ours = imported("polars", [library], monkeypatch)
+    with pytest.raises(DataError, match=r"annotate frame\.collect\(\)"):
+        ours.annotate(library.LazyFrame(), ner)
     found = ours.annotate(Frame(text=Series([TEXT, None])), ner)
     assert [list(column) for column in found.values()] == [[TEXT, None], [rows_of(ner(TEXT)), []]]
     assert found["entities"].dtype == ours.ENTITIES == [[
@@ -157,6 +160,9 @@ class Dataset:
     def __init__(self, columns: dict[str, list[Any]], features: dict[str, Any]) -> None:
         self.columns, self.features, self.column_names = columns, features, list(columns)
         self.options: dict[str, Any] = {}
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
 
     @classmethod
     def from_dict(cls, columns: dict[str, list[Any]], features: dict[str, Any]) -> "Dataset":

@@ -476,7 +476,7 @@ class TestQueries:
         ("queries", "message"),
         [
             ({"PER": " "}, "decoder 'mrc': the query of 'PER' is empty"),
-            ({"ORG": "公司"}, "decoder 'mrc': there is no label 'ORG' to ask for; there are PER"),
+            ({"ORG": "公司"}, "decoder 'mrc': there is no label 'ORG' to query; there are PER"),
             ({"PER": 3.5}, None),
             ({"PER": ["a"]}, "decoder.queries.PER must be of type str"),
             ("who", "decoder.queries must be a table"),

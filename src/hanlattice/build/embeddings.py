@@ -78,7 +78,7 @@ def queried(tables: Tables, *, queries: Mapping[str, str] = MappingProxyType({})
     """A language model that reads the query of each label before the text; a label without one is its own query."""
     for label, query in queries.items():
         if label not in tables.labels:
-            raise ValueError(f"there is no label {label!r} to ask for; there are {', '.join(tables.labels)}")
+            raise ValueError(f"there is no label {label!r} to query; there are {', '.join(tables.labels)}")
         if not query.strip():
             raise ValueError(f"the query of {label!r} is empty: write one, or leave it out for the label itself")
     language_model = pretrained(tables.within("pretrained"), **settings)

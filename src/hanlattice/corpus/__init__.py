@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import Any
 
 from hanlattice.atomic import atomic_write
-from hanlattice.config.values import suggestion
 from hanlattice.corpus import detection, losses
 from hanlattice.corpus.defects import Defect, OnDefect
 from hanlattice.corpus.formats import (
@@ -51,9 +50,9 @@ from hanlattice.corpus.losses import Carries
 from hanlattice.corpus.source import PLACE
 from hanlattice.corpus.standoff import brat
 from hanlattice.corpus.tagged import conll
+from hanlattice.corpus.tagged.tags import scheme_named
 from hanlattice.document import Document
 from hanlattice.errors import HanlatticeError
-from hanlattice.spans import SCHEMES
 
 __all__ = [
     "FORMATS", "PATHS", "Carries", "Defect", "Detected", "Format", "OnDefect", "PathFormat",
@@ -104,8 +103,8 @@ def read(
             file cannot be read at all.
         HanlatticeError: ``format``, ``scheme``, ``ends`` or ``units`` does not exist, or the format has no offsets.
     """
-    if scheme is not None and scheme not in SCHEMES:
-        raise HanlatticeError(f"there is no tag scheme {scheme!r}{suggestion(scheme, SCHEMES)}")
+    if scheme is not None:
+        scheme_named(scheme)  # refuses a scheme that does not exist, for formats without tags too
     found = detection.of_path(path) if format is None else None
     name = found.format if found is not None else format
     if name in PATHS:
