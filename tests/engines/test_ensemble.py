@@ -316,14 +316,17 @@ def test_an_edit_after_many_costs_little() -> None:
     start = time.process_time()
     assert second.lexicon_of(live).id("词语7号") is not None  # the words are added when the lexicon is read
     many = time.process_time() - start
-    start = time.process_time()
-    for n in range(5):
-        live.add(f"新词{n}")
-        second.lexicon_of(live)
-        own = live.copy()
-        own.add(f"请求{n}", "PER")
-        assert second.lexicon_of(own).id(f"请求{n}") is not None
-    assert time.process_time() - start < many / 3
+    costs = []
+    for attempt in range(3):  # a garbage collection may fall into one of them
+        start = time.process_time()
+        for n in range(5):
+            live.add(f"新词{attempt}{n}")
+            second.lexicon_of(live)
+            own = live.copy()
+            own.add(f"请求{n}", "PER")
+            assert second.lexicon_of(own).id(f"请求{n}") is not None
+        costs.append(time.process_time() - start)
+    assert min(costs) < many / 3
 
 
 def test_lattices_and_conventions_of_flat_alone(ner: NER, first: NER, second: NER) -> None:
