@@ -33,6 +33,12 @@ def test_missing_texts_have_no_entities(ner: hanlattice.NER) -> None:
         hl.annotate(data, ner, text="title")
 
 
+def test_an_empty_data_set_has_the_column_too(ner: hanlattice.NER) -> None:
+    data = datasets.Dataset.from_dict({"id": [1], "text": ["雷军"]}).select([])
+    out = hl.annotate(data, ner)
+    assert (len(out), out.features) == (0, {**data.features, "entities": hl.ENTITIES})
+
+
 @pytest.mark.parametrize("scheme", ["BIO", "BMES"])
 def test_documents_come_back(scheme: str) -> None:
     data = hl.to_dataset(GOLD, scheme=scheme)

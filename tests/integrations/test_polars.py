@@ -35,3 +35,5 @@ def test_wrong_columns_are_one_line(ner: hanlattice.NER) -> None:
         hl.annotate(pl.DataFrame({"text": [3]}), ner)
     with pytest.raises(DataError, match="there is no column 'title'"):
         hl.annotate(pl.DataFrame({"text": ["雷军"]}), ner, text="title")
+    with pytest.raises(DataError, match=r"a LazyFrame has no texts yet; annotate frame\.collect\(\)"):
+        hl.annotate(pl.LazyFrame({"text": ["雷军"]}), ner)  # type: ignore[arg-type, unused-ignore]
