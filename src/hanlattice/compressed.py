@@ -50,7 +50,7 @@ def raw_lines(path: str | Path, position: Callable[[int], object] = lambda n: No
         position: receives, after each block of lines, the number of bytes of the file that were read.
 
     Raises:
-        DataError: the file cannot be read or decompressed, or is not text; the message names the line.
+        DataError: the file cannot be read or decompressed, or is not text; the message names the line that is not.
         ConfigError: see :func:`decompressed`.
     """
     files: list[io.BufferedReader] = []
@@ -59,9 +59,6 @@ def raw_lines(path: str | Path, position: Callable[[int], object] = lambda n: No
     def unpacked(path: str | Path) -> Iterator[IO[bytes]]:
         with opened(path) as file:
             files.append(file)
-            if Path(path).suffix.lower() not in SUFFIXES:
-                yield file
-                return
             try:
                 with decompressed(file, path) as stream:
                     yield stream

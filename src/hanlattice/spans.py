@@ -17,7 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, chain, repeat
-from typing import NamedTuple, Protocol, TypeVar, overload
+from typing import NamedTuple, Protocol, TypeVar, overload, runtime_checkable
 
 from hanlattice.errors import HanlatticeError
 
@@ -159,19 +159,22 @@ class FoundSpans(Sequence[list[ScoredSpan]]):
         return list(map(ScoredSpan, start[own], end[own], label[own], score[own]))
 
 
-class _Range(Protocol):
+@runtime_checkable
+class Ranged(Protocol):
+    """Anything that covers the characters ``[start, end)``."""
+
     @property
     def start(self) -> int: ...
     @property
     def end(self) -> int: ...
 
 
-_AnyRange = TypeVar("_AnyRange", bound=_Range)
+_Ranged = TypeVar("_Ranged", bound=Ranged)
 
 
-def first_of_overlapping(spans: Iterable[_AnyRange]) -> list[_AnyRange]:
+def first_of_overlapping(spans: Iterable[_Ranged]) -> list[_Ranged]:
     """The spans without those that begin before the end of the one kept before. They are sorted by their starts."""
-    kept: list[_AnyRange] = []
+    kept: list[_Ranged] = []
     end = 0
     for span in spans:
         if span.start >= end:

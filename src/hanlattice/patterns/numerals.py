@@ -5,12 +5,15 @@
 3.5万       35000        digits with 百, 千, 万, 亿
 1亿2000万   120000000    several such groups, in descending order
 1万2000     12000        a last group without a unit
+1万零500    10500        零 before it
+3点5万      35000        点 as the decimal point, before a multiplier or a unit such as 公里
 十二点五    12.5         Chinese numerals
 一万二      12000        a last digit counts tenths of the unit before it
 壹万贰仟    12000        the numerals of financial documents
 二〇二四    digits 2024  digits without units: for years, not for amounts
 两三百      200, 300     two digits side by side are an estimate
 3000至5000  3000, 5000   a range
+5、6        5, 6         two successive digits are an estimate
 -3至5       -3, 5        the sign before a range is that of its low end
 十几        no value     几 and 数 are unknown digits
 20余万      200000       余, 多 and 来 do not change the value

@@ -48,6 +48,7 @@ _SHORT_REIGNS = Words(
         "万历": (1573, 48), "天启": (1621, 7), "崇祯": (1628, 17),
     }
 )  # fmt: skip
+_SHARED_NAME, _SHARED_YEARS = "至元", 6  # another era of this name, from 1335 on, had so many years
 _CENTURIES = Words({"上世纪": 19, "上个世纪": 19, "本世纪": 20})
 _NO_YEAR = ("级", "来", "前", "后", "以", "之", "内", "间", "历史", "多", "余", "龄", "期", "轻")
 
@@ -155,9 +156,13 @@ def _named_year(scan: Scan, i: int) -> _Year | None:
     start, zero = (reign[0], reign[1] - 1) if reign is not None else (scan.starts(i, "公元"), 0)
     if start < 0:
         return None
+    if scan.starts(start, "元年") > 0 and reign is not None and scan.starts(i, _SHARED_NAME) > 0:
+        return _Year(start + 2, None, known=False)
     if scan.starts(start, "元年") > 0 and reign is not None:
         return _Year(start + 2, zero + 1)
     number = _year_number(scan, start)
+    if number is not None and number[1] <= _SHARED_YEARS and scan.starts(i, _SHARED_NAME) > 0:
+        return _Year(number[0], None, known=False)
     return None if number is None or zero + number[1] > MAXYEAR else _Year(number[0], zero + number[1])
 
 

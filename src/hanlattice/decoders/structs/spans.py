@@ -1,22 +1,11 @@
 """Greedy selection of spans that do not overlap, or at least do not cross."""
 
 from collections.abc import Collection, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TypeVar
 
 import numpy as np
 
-from hanlattice.spans import Span
-
-
-@runtime_checkable
-class Ranged(Protocol):
-    """Anything that covers the characters ``[start, end)``."""
-
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-
+from hanlattice.spans import Ranged, Span
 
 _Span = TypeVar("_Span", bound=Ranged)
 
