@@ -24,6 +24,8 @@ EQUIVALENT: dict[str, str] = {
     "serving/handlers.py:_explained: 0 -> 1 #0": (
         "the number of words is compared with a limit of 240 only for texts whose words were counted"
     ),
+    "compressed.py:: 1 -> 2 #0": _BUFFER,
+    "compressed.py:: 20 -> 21 #0": _BUFFER,
     "corpus/tagged/conllu.py:_tag: len(row) <= _MISC -> (len(row) < _MISC) #0": (
         "a row has at most six columns or ten, and the tenth has the index 9"
     ),
@@ -53,10 +55,6 @@ EQUIVALENT: dict[str, str] = {
     "drawing/svg.py:_breaks: 0.0 -> 1.0 #0": "only differences of edges are used",
     "drawing/svg.py:_breaks: 1 -> 2 #0": "the further count is not read",
     "drawing/svg.py:_placed: 0.0 -> 1.0 #0": "the margin is wider",
-    "annotation/inputs.py:_unpacked: 1 -> 2 #0": _BUFFER,
-    "annotation/inputs.py:_unpacked: 1 -> 2 #1": _BUFFER,
-    "annotation/inputs.py:_unpacked: 20 -> 21 #0": _BUFFER,
-    "annotation/inputs.py:_unpacked: 20 -> 21 #1": _BUFFER,
     "annotation/local.py:local: 0.05 -> 1.1 #0": "how long a thread waits before it looks again",
     "annotation/output_formats.py:JsonLinesOutput.join: 1 -> 2 #0": _BUFFER,
     "annotation/output_formats.py:JsonLinesOutput.join: 20 -> 21 #0": _BUFFER,

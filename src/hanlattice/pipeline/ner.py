@@ -264,23 +264,21 @@ class NER:
         Raises:
             ConfigError: the model does not have the convention, or there is no such kind of pattern.
             DataError: the file of patterns cannot be read.
-            HanlatticeError: neither the convention nor a pattern in use has a label of ``force``, of this block or
-                an outer one; no convention or pattern has a label of ``block``; or an option has a wrong type or is
-                out of range.
+            HanlatticeError: an option has a wrong type or is out of range; neither the convention nor a pattern in
+                use has a label of ``force``, also of an outer block; or no entity has a label of ``block``.
         """
         refuse_wrong_types(lexicon, force, block, threshold)
         active, outer = convention or self.active_convention, self._overrides.get()
         forces = outer.force.labels if force is None and outer.force is not None else force
         regular = patterns_or_none(patterns)
-        found = (regular or self.active_patterns) if patterns is not False else None
-        regular_labels = frozenset(found.labels) if found is not None else frozenset()
-        refuse_unknown_labels(forces or {}, self.vocabulary.labels_of(active), active, regular_labels)
-        forced = None if force is None else Forced(force, self._plain)
-        blocked = None if block is None else Blocked(block, self._plain)
+        in_use = None if patterns is False else regular or self.active_patterns
+        refuse_unknown_labels(forces or {}, self.vocabulary.labels_of(active), active, in_use)
         refuse_unknown_blocked(block or {}, self._labels_by_convention, regular or self.active_patterns, active)
         given: dict[str, Any] = {
-            "lexicon": lexicon, "force": forced, "block": blocked, "threshold": threshold,
-            "convention": convention or None, "patterns": None if patterns is None else regular or False,
+            "lexicon": lexicon, "threshold": threshold, "convention": convention or None,
+            "force": None if force is None else Forced(force, self._plain),
+            "block": None if block is None else Blocked(block, self._plain),
+            "patterns": None if patterns is None else regular or False,
         }  # fmt: skip
         token = self._overrides.set(replace(outer, **{k: v for k, v in given.items() if v is not None}))
         try:

@@ -75,15 +75,16 @@ def _is_blockable(labels: object) -> bool:
 
 
 def refuse_unknown_labels(
-    force: Mapping[str, str], labels: Sequence[str], convention: str, regular: Collection[str] = ()
+    force: Mapping[str, str], labels: Sequence[str], convention: str, patterns: "Patterns | None"
 ) -> None:
-    """Check the labels of forced texts. ``regular`` are those of the patterns in use.
+    """Check that the convention or the patterns in use have the labels of forced texts.
 
     Raises:
         HanlatticeError: neither the convention nor a pattern has a label.
     """
+    known = frozenset(labels).union(patterns.labels if patterns else ())
     for text, label in force.items():
-        if label not in labels and label not in regular:
+        if label not in known:
             raise HanlatticeError(
                 f"force: {text!r} has the label {label!r}, which convention {convention!r} lacks; it has"
                 f" {', '.join(labels)}"
