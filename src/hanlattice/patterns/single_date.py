@@ -14,7 +14,7 @@ from hanlattice.patterns.calendar import (
     week,
 )
 from hanlattice.patterns.kinds import duration
-from hanlattice.patterns.part_of_year import day_with_unit, holiday, in_month, part_of_a_year
+from hanlattice.patterns.part_of_year import day_with_unit, holiday, in_month, inside_year, part_of_a_year
 from hanlattice.patterns.scan import BEFORE_VERSION, DIGITS, Scan, Words
 from hanlattice.patterns.year import century_at, century_of_era, from_year
 
@@ -190,15 +190,19 @@ def _follows_an_address(scan: Scan, i: int) -> bool:
 
 
 def _offset(scan: Scan, i: int) -> Dated | None:
-    """三天前, 两周后, 半年以前. The value is as exact as the unit: a month for 三个月前."""
+    """三天前, 两周后, 半年以前, 两年前的3月. The value is as exact as the unit: a month for 三个月前."""
     length = scan.once(duration.length, i)
     side = None if length is None else _OFFSETS.at(scan, length.end)
     if length is None or side is None or length.unit in duration.CLOCK or scan.starts(length.end, *_NO_OFFSET) > 0:
         return None
     count = None if length.number is None else length.number * side[1]
-    if scan.today is None or count is None or count != int(count):
-        return Dated(side[0], UNKNOWN)
-    return Dated(side[0], _moved(scan, length.unit, int(count)))
+    is_known = scan.today is not None and count is not None and count == int(count)
+    when = _moved(scan, length.unit, int(count or 0)) if is_known else UNKNOWN
+    part = inside_year(scan, side[0] + 1) if length.unit == "Y" and scan[side[0]] == "的" else None
+    if part is None or not isinstance(part.when, Calendar) or part.end <= side[0] + 2:
+        return Dated(side[0], when)
+    year = when.year if isinstance(when, Calendar) else None
+    return Dated(part.end, part.when.in_year(year, known=year is not None))
 
 
 def _moved(scan: Scan, unit: str, count: int) -> When:

@@ -6,6 +6,8 @@ range. Where ISO 8601 has no form, it is TIMEX3 of ISO-TimeML (ISO 24617-1): ``X
 no value if the day does not exist (2月30日), if it depends on a given day and there is none, or if it is lunar.
 """
 
+from itertools import pairwise
+
 from hanlattice.patterns.calendar import Calendar, Dated, When, precedes
 from hanlattice.patterns.numerals import Integer, integer
 from hanlattice.patterns.scan import Found, Scan
@@ -14,10 +16,14 @@ from hanlattice.patterns.year import PIVOT, century_at, year_before_zero
 
 __all__ = ["FIRST", "parse"]
 
+_MOST_LISTED = 31  # the days of a month
+
 
 def parse(scan: Scan, i: int) -> Found | None:
     """The date or range of dates at ``i``."""
     first = scan.once(date_at, i)
+    if first is not None and (listed := _list_of_numbers(scan, first)) is not None:
+        return listed
     numbers = _range_of_numbers(scan, i, first)
     if numbers is not None:
         return _range(scan, *numbers)
@@ -43,6 +49,30 @@ def _range(scan: Scan, first: When, last: Dated) -> Found:
     if start.value is None or end.value is None or precedes(end, start):
         return Found(last.end, None)
     return Found(last.end, f"{start.value.partition('/')[0]}/{end.value.rpartition('/')[2]}")
+
+
+def _list_of_numbers(scan: Scan, whole: Dated) -> Found | None:
+    """Several days of a month, or months or quarters of a year, with one unit: 3月5、6日, 去年第一、二季度.
+
+    The value is the range of the first to the last one. Where others lie between them there is no value.
+    """
+    if scan[whole.end - 1] not in WHOLE:
+        return None
+    numbers: list[Integer] = []
+    end = _after_ordinal(scan, scan.gap(whole.end))
+    while (number := integer(scan, end)) is not None:
+        numbers.append(number)
+        if scan[number.end] != "、" or len(numbers) > _MOST_LISTED:
+            break
+        end = number.end + 1
+    last = _last_after(scan, end, a_date=True) if number is not None and len(numbers) > 1 else None
+    if last is None or not isinstance(last.when, Calendar) or (last.when.month and last.when.day):
+        return None
+    first = _start_like(last.when, numbers[0], numbers[-1], is_inside=True)
+    steps = {after.value - before.value for before, after in pairwise(numbers)}
+    if first is None or not _is_inside(first, whole.when) or min(steps) < 1:
+        return None
+    return _range(scan, first.after(whole.when), last) if steps == {1} else Found(last.end, None)
 
 
 def _range_of_numbers(scan: Scan, i: int, whole: Dated | None) -> tuple[When, Dated] | None:
