@@ -400,6 +400,15 @@ def test_reachable_spans_of_biaffine() -> None:
         assert sorted(select(reachable, nested=True)) == reachable
 
 
+@pytest.mark.parametrize("gold", [("X", "Y"), ("Y", "X")])
+def test_the_target_of_a_span_with_two_labels_is_the_reachable_one(gold: tuple[str, ...]) -> None:
+    torch.manual_seed(0)
+    decoder, h = Biaffine(D, LABELS, dropout=0.0), torch.randn(1, 3, D)
+    mask = torch.ones(1, 3, dtype=torch.bool)
+    loss = decoder.loss(decoder.scores(h), mask, [[Span(0, 2, label) for label in gold]])
+    assert_close(loss, decoder.loss(decoder.scores(h), mask, [[Span(0, 2, "X")]]))
+
+
 @pytest.mark.parametrize("threshold", [0.0, 1.0])
 def test_thresholds_are_probabilities(threshold: float) -> None:
     with pytest.raises(ValueError, match="threshold must be between 0 and 1"):

@@ -9,15 +9,14 @@ T entity labels, Y tags, E numbers per character that a decoder defines for itse
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
-from math import exp
+from math import exp, log
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from hanlattice.decoders.structs.spans import inner_first as inner_first
-from hanlattice.decoders.structs.spans import largest_flat
+from hanlattice.decoders.structs.spans import inner_first, resolve_overlaps
 from hanlattice.errors import ModelError
 from hanlattice.spans import ScoredSpan, Span
 
@@ -116,7 +115,7 @@ class Decoder(nn.Module, ABC):
 
         These are all spans if ``nested``, otherwise a largest set without overlaps.
         """
-        return sorted(spans) if self.nested else largest_flat(spans)
+        return resolve_overlaps(inner_first(spans), nested=self.nested)
 
     def refuse_unknown(self, gold: Gold) -> None:
         """Check the labels of the gold spans.
@@ -168,6 +167,17 @@ def divide(divisor: float, *weights: Tensor) -> None:
     """Divide weights in place."""
     for weight in weights:
         weight /= divisor
+
+
+def log_odds(threshold: float) -> float:
+    """The log-odds of the probability that a decoder has as its setting ``threshold``.
+
+    Raises:
+        ValueError: It is not between 0 and 1.
+    """
+    if not 0 < threshold < 1:
+        raise ValueError(f"threshold must be between 0 and 1, not {threshold}")
+    return log(threshold / (1 - threshold))
 
 
 def probability(log_odds: float) -> float:

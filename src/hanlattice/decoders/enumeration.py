@@ -8,12 +8,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
-from hanlattice.decoders.base import Decoder, Gold, divide, inner_first
+from hanlattice.decoders.base import Decoder, Gold, divide
 from hanlattice.decoders.candidates import Candidates, TopCandidates, at_least_float32, gold_positions
 from hanlattice.decoders.structs import divergence
 from hanlattice.decoders.structs.blocks import by_block
 from hanlattice.decoders.structs.cell_losses import check_negative_weight
-from hanlattice.decoders.structs.spans import select
+from hanlattice.decoders.structs.spans import inner_first, one_label_each, resolve_overlaps
 from hanlattice.layers.dropout import Dropout
 from hanlattice.spans import ScoredSpan, Span
 
@@ -140,20 +140,19 @@ class Enumeration(Decoder):
                 positions = torch.stack([sentence, first, first + further, best - 1], 1)[best > 0]
                 top.add(Candidates(positions, p[best > 0], p[best > 0].clamp(max=1.0)))
         found = top.spans(self.labels)
-        return [sorted(spans if self.nested else select(spans, nested=False)) for spans in found]
+        return [resolve_overlaps(spans, nested=self.nested) for spans in found]
 
     def compatible(self, spans: Collection[Span]) -> list[Span]:
         """Spans of at most the maximum width, one label for each, and without overlaps unless ``nested``."""
         kept = self._with_one_label(spans)
-        return sorted(kept if self.nested else select(inner_first(kept), nested=False))
+        return resolve_overlaps(inner_first(kept), nested=self.nested)
 
     def soften(self, temperature: float) -> dict[str, Any]:
         divide(temperature, *self.kinds[-1].parameters())
         return {}
 
     def _with_one_label(self, spans: Collection[Span]) -> list[Span]:
-        short = [span for span in spans if span.end - span.start <= self.width]
-        return list({(s.start, s.end): s for s in sorted(short, reverse=True)}.values())
+        return one_label_each([span for span in spans if span.end - span.start <= self.width])
 
     def _part(self, scores: Tensor, classes: Tensor, weights: Tensor, rows: slice) -> Float[Tensor, ""]:
         """The contribution of a block to the loss."""

@@ -1,8 +1,7 @@
 """Machine reading comprehension: a text for each label, its query, describes the entities to find."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from math import log
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -11,11 +10,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, gelu, linear
 
-from hanlattice.decoders.base import Decoder, Gold, divide, probability
+from hanlattice.decoders.base import Decoder, Gold, divide, log_odds, probability
 from hanlattice.decoders.candidates import Candidates, TopCandidates, at_least_float32, gold_positions
 from hanlattice.decoders.structs import divergence
 from hanlattice.decoders.structs.pairing import nearest_end, pairs
-from hanlattice.decoders.structs.spans import select
+from hanlattice.decoders.structs.spans import resolve_overlaps
 from hanlattice.spans import ScoredSpan
 
 # Pairs of a start and an end in a block, and elements of the hidden layer that are computed at once to score them.
@@ -95,10 +94,8 @@ class StartsEndsMatches(Decoder):
         self, labels: tuple[str, ...], d_hidden: int, weights: LossWeights, threshold: float, nested: bool
     ):
         super().__init__()
-        if not 0 < threshold < 1:
-            raise ValueError(f"threshold must be between 0 and 1, not {threshold}")
         self.labels, self.nested, self.d_hidden = tuple(labels), nested, d_hidden
-        self.min_score = log(threshold / (1 - threshold))
+        self.min_score = log_odds(threshold)
         self.weights = weights
 
     def soften(self, temperature: float) -> dict[str, Any]:
@@ -111,8 +108,16 @@ class StartsEndsMatches(Decoder):
         """The log-odds of starts and ends, and what :meth:`_matches` reads."""
 
     @abstractmethod
+    def _hidden(self, parts: Tensor) -> Callable[[Int[Tensor, "W 4"]], Float[Tensor, "W H"]]:
+        """A function that gives the hidden layer of pairs before its GELU."""
+
     def _matches(self, parts: Tensor, candidates: Int[Tensor, "W 4"]) -> Float[Tensor, "W"]:
         """The log-odds that the start and the end of each pair belong together."""
+        hidden = self._hidden(parts)
+        blocks = torch.split(candidates, max(1, HIDDEN_BLOCK // self.d_hidden))
+        # Kernels of the exact GELU cache memory for every number of rows that they have seen.
+        scores = [self.match(gelu(hidden(block), approximate="tanh")).squeeze(-1) for block in blocks]
+        return torch.cat(scores)
 
     def loss(self, scores: Float[Tensor, "B N E"], mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
         with torch.autocast(scores.device.type, enabled=False):
@@ -172,7 +177,7 @@ class StartsEndsMatches(Decoder):
                 above = (matches > self.min_score) & (ranks > top.min_ranks[candidates[:, 0]])
                 top.add(Candidates(candidates[above], ranks[above], ranks[above]))
         found = top.spans(self.labels)
-        return [sorted(spans if self.nested else select(spans, nested=False)) for spans in found]
+        return [resolve_overlaps(spans, nested=self.nested) for spans in found]
 
     def _training_pairs(
         self,
@@ -299,16 +304,14 @@ class MRC(StartsEndsMatches):
         by_label = ends.view(*ends.shape[:2], n_labels, 2).permute(3, 0, 2, 1)
         return by_label, torch.stack(parts.chunk(2, -1))
 
-    def _matches(self, parts: Float[Tensor, "S B N H"], candidates: Int[Tensor, "W 4"]) -> Float[Tensor, "W"]:
-        """The log-odds that the start and the end of each pair belong together."""
+    def _hidden(self, parts: Float[Tensor, "S B N H"]) -> Callable[[Int[Tensor, "W 4"]], Float[Tensor, "W H"]]:
         query = self.asked(self.queries())
-        scores = []
-        for block in torch.split(candidates, max(1, HIDDEN_BLOCK // self.match.in_features)):
-            sentence, first, last, label = block.unbind(1)
-            hidden = parts[0, sentence, first] + parts[1, sentence, last] + query[label]
-            # Kernels of the exact GELU cache memory for every number of rows that they have seen.
-            scores.append(self.match(gelu(hidden, approximate="tanh")).squeeze(-1))
-        return torch.cat(scores)
+
+        def of(pairs: Int[Tensor, "W 4"]) -> Float[Tensor, "W H"]:
+            sentence, first, last, label = pairs.unbind(1)
+            return parts[0, sentence, first] + parts[1, sentence, last] + query[label]
+
+        return of
 
 
 class JointMRC(StartsEndsMatches):
@@ -362,13 +365,12 @@ class JointMRC(StartsEndsMatches):
         ends, parts = of_labels[..., :2], of_labels[..., 2:]
         return ends.permute(3, 0, 2, 1), torch.stack(parts.chunk(2, -1))
 
-    def _matches(self, parts: Float[Tensor, "S B N T H"], candidates: Int[Tensor, "W 4"]) -> Float[Tensor, "W"]:
-        scores = []
-        for block in torch.split(candidates, max(1, HIDDEN_BLOCK // self.d_hidden)):
-            sentence, first, last, label = block.unbind(1)
-            hidden = parts[0, sentence, first, label] + parts[1, sentence, last, label]
-            scores.append(self.match(gelu(hidden, approximate="tanh")).squeeze(-1))
-        return torch.cat(scores)
+    def _hidden(self, parts: Float[Tensor, "S B N T H"]) -> Callable[[Int[Tensor, "W 4"]], Float[Tensor, "W H"]]:
+        def of(pairs: Int[Tensor, "W 4"]) -> Float[Tensor, "W H"]:
+            sentence, first, last, label = pairs.unbind(1)
+            return parts[0, sentence, first, label] + parts[1, sentence, last, label]
+
+        return of
 
 
 def build_joint_mrc(

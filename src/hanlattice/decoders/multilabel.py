@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from hanlattice.decoders.base import Decoder, Gold, divide, inner_first
+from hanlattice.decoders.base import Decoder, Gold, divide
 from hanlattice.decoders.structs import divergence
 from hanlattice.decoders.structs.linear_chain import Chain
-from hanlattice.decoders.structs.spans import select
+from hanlattice.decoders.structs.spans import largest_flat
 from hanlattice.decoders.tag_set import TagSet
 from hanlattice.decoders.tagging import Scheme
 from hanlattice.spans import ScoredSpan, Span
@@ -81,7 +81,7 @@ class MultiLabel(Decoder):
     def compatible(self, spans: Collection[Span]) -> list[Span]:
         """For each label a largest set of spans without overlaps."""
         by_label = ([span for span in spans if span.label == label] for label in {span.label for span in spans})
-        return sorted(span for group in by_label for span in select(inner_first(group), nested=False))
+        return sorted(span for group in by_label for span in largest_flat(group))
 
     def soften(self, temperature: float) -> dict[str, Any]:
         divide(temperature, *self.parameters())

@@ -1,7 +1,6 @@
 """Pointers: the first and the last characters of entities are predicted separately and then paired by distance."""
 
 from collections.abc import Collection
-from math import log
 from typing import Any
 
 import torch
@@ -9,11 +8,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from hanlattice.decoders.base import Decoder, Gold, divide, inner_first, probability
+from hanlattice.decoders.base import Decoder, Gold, divide, log_odds, probability
 from hanlattice.decoders.candidates import at_least_float32, gold_positions
 from hanlattice.decoders.structs import divergence
 from hanlattice.decoders.structs.pairing import nearest_end
-from hanlattice.decoders.structs.spans import select
+from hanlattice.decoders.structs.spans import inner_first, resolve_overlaps
 from hanlattice.spans import ScoredSpan, Span
 
 
@@ -41,10 +40,8 @@ class CascadePointer(Decoder):
 
     def __init__(self, d_in: int, labels: tuple[str, ...], *, threshold: float = 0.5, nested: bool = True):
         super().__init__()
-        if not 0 < threshold < 1:
-            raise ValueError(f"threshold must be between 0 and 1, not {threshold}")
         self.labels, self.nested = tuple(labels), nested
-        self.min_score = log(threshold / (1 - threshold))
+        self.min_score = log_odds(threshold)
         self.ends = nn.Linear(d_in, 2 * len(self.labels))
 
     def scores(self, h: Float[Tensor, "B N D"]) -> Float[Tensor, "B N T 2"]:
@@ -78,7 +75,7 @@ class CascadePointer(Decoder):
     def compatible(self, spans: Collection[Span]) -> list[Span]:
         """Spans without an earlier end of their label inside, and without overlaps unless ``nested``."""
         kept = _pairable(inner_first(sorted(spans)))
-        return sorted(kept if self.nested else select(kept, nested=False))
+        return resolve_overlaps(kept, nested=self.nested)
 
     def soften(self, temperature: float) -> dict[str, Any]:
         divide(temperature, *self.ends.parameters())
@@ -174,7 +171,7 @@ class SoftmaxPointer(Decoder):
     def compatible(self, spans: Collection[Span]) -> list[Span]:
         """As in :class:`CascadePointer`, with one label for all spans that start or end at a character."""
         kept = _pairable(self._one_label_per_side(spans))
-        return sorted(kept if self.nested else select(kept, nested=False))
+        return resolve_overlaps(kept, nested=self.nested)
 
     def soften(self, temperature: float) -> dict[str, Any]:
         """The scores of ends depend on the probabilities of starts, so they change by more than the division."""
@@ -213,9 +210,7 @@ def _paired(
     columns = (sentence.tolist(), first.tolist(), last.tolist(), label.tolist(), confidences.tolist())
     for b, i, j, t, score in zip(*columns, strict=True):
         found[b].append(ScoredSpan(i, j + 1, labels[t], score))
-    if not nested:
-        found = [select(sorted(spans, key=lambda s: -s.score), nested=False) for spans in found]
-    return [sorted(spans) for spans in found]
+    return [resolve_overlaps(sorted(spans, key=lambda s: -s.score), nested=nested) for spans in found]
 
 
 def _pairable(spans: Collection[Span]) -> list[Span]:

@@ -5,9 +5,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from hanlattice.spans import Ranged, Span
+from hanlattice.spans import Ranged, ScoredSpan, Span
 
 _Span = TypeVar("_Span", bound=Ranged)
+_Ordered = TypeVar("_Ordered", Span, ScoredSpan)
 
 
 def select(candidates: Sequence[_Span], *, nested: bool) -> list[_Span]:
@@ -39,9 +40,19 @@ def inner_first(spans: Collection[Span]) -> list[Span]:
     return sorted(spans, key=lambda span: (span.end, -span.start))
 
 
+def resolve_overlaps(candidates: Sequence[_Ordered], *, nested: bool = False) -> list[_Ordered]:
+    """Sort spans. Unless ``nested``, leave out each that overlaps an earlier candidate which was kept."""
+    return sorted(candidates if nested else select(candidates, nested=False))
+
+
 def largest_flat(spans: Collection[Span]) -> list[Span]:
     """A largest set of the spans without overlaps, sorted."""
-    return sorted(select(inner_first(spans), nested=False))
+    return resolve_overlaps(inner_first(spans))
+
+
+def one_label_each(spans: Collection[Span]) -> list[Span]:
+    """The spans, of several labels of the same characters the first one in alphabetical order."""
+    return list({(span.start, span.end): span for span in sorted(spans, reverse=True)}.values())
 
 
 def _without_overlap(candidates: Sequence[_Span]) -> list[_Span]:

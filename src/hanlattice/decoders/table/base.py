@@ -69,7 +69,7 @@ class Table(Decoder):
         """Change the weights so that :meth:`cells` returns its scores divided by ``divisor``."""
 
     def loss(self, scores: Tensor, mask: Bool[Tensor, "B N"], gold: Gold) -> Float[Tensor, ""]:
-        entities = gold_positions(gold, self.labels).to(mask.device)
+        entities = gold_positions([self.rule.targets(spans) for spans in gold], self.labels).to(mask.device)
         blocks = list(self._blocks(mask, TRAINING_BLOCK))
         with torch.autocast(scores.device.type, enabled=False):
             inputs = (at_least_float32(scores), mask, entities)

@@ -6,7 +6,6 @@ the table, G blocks, W entities.
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
-from math import log
 from typing import Any, Literal
 
 import torch
@@ -14,11 +13,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from hanlattice.decoders.base import inner_first, probability
+from hanlattice.decoders.base import log_odds, probability
 from hanlattice.decoders.candidates import Candidates
 from hanlattice.decoders.structs.cell_losses import CellLoss, CrossEntropy, LogSumExp, check_negative_weight
 from hanlattice.decoders.structs.divergence import bernoulli, categorical
-from hanlattice.decoders.structs.spans import select
+from hanlattice.decoders.structs.spans import inner_first, one_label_each, resolve_overlaps, select
 from hanlattice.spans import ScoredSpan, Span
 
 Objective = Literal["log_sum_exp", "cross_entropy"]
@@ -57,9 +56,13 @@ class Rule(ABC):
     def selected(self, spans: Sequence[ScoredSpan], *, nested: bool) -> Sequence[ScoredSpan]:
         """The spans of a sentence that may be predicted together; ``spans`` are sorted from best to worst."""
 
-    @abstractmethod
+    def targets(self, spans: Collection[Span]) -> Collection[Span]:
+        """The gold spans of a sentence that the loss can have as targets together: here all."""
+        return spans
+
     def compatible(self, spans: Collection[Span], *, nested: bool) -> list[Span]:
         """The gold spans of a sentence that one prediction can contain, sorted."""
+        return resolve_overlaps(inner_first(spans), nested=nested)
 
     @abstractmethod
     def soften(self, temperature: float) -> dict[str, Any]:
@@ -85,11 +88,9 @@ class EachLabel(Rule):
     def __init__(
         self, *, objective: Objective, positive_weight: float, negative_weight: float, threshold: float
     ) -> None:
-        if not 0 < threshold < 1:
-            raise ValueError(f"threshold must be between 0 and 1, not {threshold}")
         if objective not in ("log_sum_exp", "cross_entropy"):
             raise ValueError(f"objective must be 'log_sum_exp' or 'cross_entropy', not {objective!r}")
-        self.min_score = log(threshold / (1 - threshold))
+        self.min_score = log_odds(threshold)
         negative_weight = check_negative_weight(negative_weight)
         self.objective: CellLoss = (
             LogSumExp(negative_weight)
@@ -124,10 +125,7 @@ class EachLabel(Rule):
         return Candidates(torch.stack([sentence, row, column, label], 1), ranks, ranks.sigmoid())
 
     def selected(self, spans: Sequence[ScoredSpan], *, nested: bool) -> Sequence[ScoredSpan]:
-        return spans if nested else select(spans, nested=False)
-
-    def compatible(self, spans: Collection[Span], *, nested: bool) -> list[Span]:
-        return sorted(spans if nested else select(inner_first(spans), nested=False))
+        return resolve_overlaps(spans, nested=nested)
 
     def soften(self, temperature: float) -> dict[str, Any]:
         self.min_score /= temperature
@@ -164,6 +162,10 @@ class OneLabel(Rule):
     def combined(self, parts: Float[Tensor, "G B"]) -> Float[Tensor, "B"]:
         return parts.sum(0)
 
+    def targets(self, spans: Collection[Span]) -> Collection[Span]:
+        """One label per span: the first one in alphabetical order."""
+        return one_label_each(spans)
+
     def divergence(
         self, first: Float[Tensor, "B Z R C"], second: Float[Tensor, "B Z R C"], real: Bool[Tensor, "B R C"]
     ) -> Float[Tensor, "B"]:
@@ -183,7 +185,7 @@ class OneLabel(Rule):
 
     def compatible(self, spans: Collection[Span], *, nested: bool) -> list[Span]:
         """One label per span; nested spans may not cross, flat spans may not overlap."""
-        return sorted(select(inner_first(spans), nested=nested))
+        return sorted(select(inner_first(self.targets(spans)), nested=nested))
 
     def soften(self, temperature: float) -> dict[str, Any]:
         return {}
