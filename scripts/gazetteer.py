@@ -27,7 +27,7 @@ import numpy as np
 import hanlattice
 from hanlattice import corpus
 from hanlattice.atomic import atomic_write
-from hanlattice.compressed import raw_lines
+from hanlattice.compressed import decompressed_lines
 from hanlattice.document import Document
 from hanlattice.kernels.library import supports_int8
 from hanlattice.lexicon import Lexicon
@@ -50,7 +50,7 @@ LabelCounts = dict[str, Counter[str]]  # of each string, how often it is an enti
 
 def distinct_lines(path: Path, characters: int, is_held_out: Callable[[str], bool]) -> Iterator[str]:
     """The lines that the model reads, from lines with about ``characters`` characters spread over a file."""
-    for line in dict.fromkeys(sample(raw_lines(path), characters)):
+    for line in dict.fromkeys(sample(decompressed_lines(path), characters)):
         if len(line) in LINE_LENGTHS and not is_held_out(line):
             yield line
 

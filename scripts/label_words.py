@@ -29,7 +29,7 @@ import numpy as np
 import hanlattice
 from hanlattice import corpus
 from hanlattice.atomic import atomic_write
-from hanlattice.compressed import raw_lines
+from hanlattice.compressed import decompressed_lines
 from hanlattice.lexicon import Lexicon
 from hanlattice.pipeline import NER
 from hanlattice.training.corpora import without_shared
@@ -136,9 +136,9 @@ def main() -> None:
     further = [entry.text for path in a.lexicon for entry in Lexicon.open(path).entries()]
     evidence = Evidence(Lexicon([*known, *further]))
     for path in a.texts:
-        for batch in batches(raw_lines(path)):
+        for batch in batches(decompressed_lines(path)):
             evidence.seen.update(evidence.words_in([ner.normaliser(text).text for text in batch]))
-        for batch in batches(distinct(raw_lines(path), a.characters)):
+        for batch in batches(distinct(decompressed_lines(path), a.characters)):
             evidence.add_predicted(ner, [ner.normaliser(text).text for text in batch])
         print(f"{path}: {sum(c.total() for c in evidence.found.values()):,} entities so far", flush=True)
     banned = [document for path in a.exclude for document in corpus.read(path)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hanlattice.compressed import raw_lines
+from hanlattice.compressed import decompressed_lines
 from hanlattice.errors import ConfigError, DataError
 
 
@@ -19,8 +19,8 @@ from hanlattice.errors import ConfigError, DataError
 def test_plain_and_compressed_files_have_the_same_lines(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(content)
     (tmp_path / "a.xz").write_bytes(lzma.compress(content))
-    plain = list(raw_lines(tmp_path / "a.txt"))
-    assert list(raw_lines(tmp_path / "a.xz")) == plain
+    plain = list(decompressed_lines(tmp_path / "a.txt"))
+    assert list(decompressed_lines(tmp_path / "a.xz")) == plain
     assert "\ufeff" not in "".join(plain)
 
 
@@ -32,7 +32,7 @@ def test_all_kinds_and_the_position_in_the_file(suffix: str, compress: Any, tmp_
     path = tmp_path / f"a{suffix}"
     path.write_bytes(compress(content))
     positions: list[int] = []
-    assert "\n".join(raw_lines(path, positions.append)).encode() == content
+    assert "\n".join(decompressed_lines(path, positions.append)).encode() == content
     assert positions == sorted(positions)
     assert positions[-1] == path.stat().st_size
 
@@ -40,10 +40,10 @@ def test_all_kinds_and_the_position_in_the_file(suffix: str, compress: Any, tmp_
 def test_zstd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     (tmp_path / "a.zst").write_bytes(pyarrow.compress("甲\n乙".encode(), "zstd", asbytes=True))
-    assert list(raw_lines(tmp_path / "a.zst")) == ["甲", "乙"]
+    assert list(decompressed_lines(tmp_path / "a.zst")) == ["甲", "乙"]
     monkeypatch.setattr("hanlattice.compressed.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"a\.zst: decompressing \.zst needs pyarrow"):
-        list(raw_lines(tmp_path / "a.zst"))
+        list(decompressed_lines(tmp_path / "a.zst"))
 
 
 @pytest.mark.parametrize(
@@ -65,5 +65,5 @@ def test_errors_name_the_file_and_the_line(name: str, content: bytes | None, rea
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=reason) as error:
-        list(raw_lines(tmp_path / name))
+        list(decompressed_lines(tmp_path / name))
     assert "\n" not in str(error.value)

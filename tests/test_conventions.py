@@ -380,7 +380,7 @@ class TestTheTagger:
         )
         ner = api.load(run.folder, convention="deep")
         assert ner.tagger.is_nested("deep")
-        assert not ner.tagger.nested
+        assert not ner.tagger.is_nested()
         assert ner(deep.text).spans == deep.spans
         assert api.evaluate(ner, [deep]).forms["nested"].recall == 1.0
         with ner.using(convention="default"):

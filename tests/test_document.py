@@ -1,6 +1,8 @@
 """Documents, entities and lattices: what they hold, and the forms that they can be written in."""
 
 import pickle
+from collections.abc import Callable
+from copy import copy, deepcopy
 from xml.etree import ElementTree
 
 import pytest
@@ -100,6 +102,17 @@ def test_a_document_is_pickled_without_its_lattice() -> None:
     again = pickle.loads(pickle.dumps(document))
     assert again == document
     assert (again.source, again.lattice, again.words) == (None, None, None)
+
+
+@pytest.mark.parametrize("copied", [copy, deepcopy])
+def test_a_copy_keeps_its_lattice(copied: Callable[[Document], Document]) -> None:
+    document = tiny.ner()("王小明去了北京。")
+    again = copied(document)
+    assert again == document
+    assert again.lattice == document.lattice is not None
+    marked = Document(TEXT, meta={"a": [1]})
+    deepcopy(marked).meta["a"].append(2)
+    assert marked.meta == {"a": [1]}
 
 
 def test_what_a_model_can_still_compute_is_not_compared_or_shown() -> None:

@@ -190,3 +190,20 @@ def test_lines_of_a_pipe_are_read_while_it_is_written(tmp_path: Path) -> None:
     answered.set()
     assert list(lines) == ["二三"]
     writer.join()
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ("重庆".encode("utf-32"), "is UTF-32; convert it"),
+        (b"PK\3\4\0\0", "is a ZIP archive"),
+        (b"a\0\0\0\xff\n", "is binary, not text"),
+        ("重庆\n".encode("utf-16-le"), "looks like UTF-16LE without a byte-order mark"),
+    ],
+)
+def test_a_whole_text_is_refused_as_its_lines_are(tmp_path: Path, raw: bytes, message: str) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(raw)
+    for read in (read_text, lambda path: [*read_lines(path)]):
+        with pytest.raises(DataError, match=message):
+            read(path)

@@ -226,3 +226,12 @@ def test_patterns_are_merged_as_their_definition_says(
 def test_entities_of_a_model_stay_as_they_are_without_patterns() -> None:
     model = entities([[0, 2], [1, 3]], "M")
     assert merge_patterns(model, [], priority="patterns", nested=False) == tuple(model)
+
+
+def test_nested_entities_of_one_character_are_one_entity() -> None:
+    """㍿ is read as 株式会社, four characters."""
+    plain = Normaliser()("㍿好")
+    assert plain.text == "株式会社好"
+    spans = [ScoredSpan(0, 2, "ORG", 0.5), ScoredSpan(0, 4, "LOC", 0.7), ScoredSpan(2, 4, "ORG", 0.9)]
+    found = entities_of("㍿好", plain, spans, nested=True)
+    assert [(e.text, e.label, e.score) for e in found] == [("㍿", "ORG", 0.9), ("㍿", "LOC", 0.7)]

@@ -63,6 +63,8 @@ def test_blocked(ner: hanlattice.NER) -> None:
         ({"force": {"鹅厂": None}}, "force must map texts to labels"),
         ({"force": {1: "ORG"}}, "force must map texts to labels"),
         ({"force": {"鹅厂": "ORG", "": "PER"}}, "^force has a text without characters; remove it$"),
+        ({"force": {"鹅" * 1001: "ORG"}}, "^force: a text has 1,001 characters, more than 1,000; shorten it$"),
+        ({"force": {"鹅\0": "ORG"}}, r"^force: '鹅\\x00' has a NUL character; remove it$"),
         ({"block": {"大连"}}, "block must map texts to labels"),
         ({"block": {1: None}}, "block must map texts to labels"),
         ({"block": {"大连": 5}}, "block must map texts to labels"),

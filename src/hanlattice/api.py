@@ -1,5 +1,6 @@
 """The public functions ``load``, ``train`` and ``evaluate``."""
 
+import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -103,7 +104,9 @@ def load(
 
 
 def set_up(ner: NER, words: "Mapping[Path, Lexicon]", threads: int) -> NER:
-    """Add words to a model that has a process of its own, as that of a command or a service has.
+    """Prepare a model in a process that runs only this model, such as a command or a service.
+
+    It sets the threads of torch and adds a user's words.
 
     Args:
         ner: the model, which is returned.
@@ -218,7 +221,7 @@ def _open_native(folder: ModelFolder, threads: int, int8: bool | None) -> Engine
 
     wanted = _wants_int8(folder, int8)
     if wanted and not supports_int8():
-        warnings.warn(f"{NO_INT8}: the model runs in float32", stacklevel=6)
+        _warn(f"{NO_INT8}: the model runs in float32")
         wanted = False
     return NativeTagger(folder, threads=threads, int8=wanted)
 
@@ -254,7 +257,13 @@ def _open_numpy(folder: ModelFolder, int8: bool | None) -> "NumpyTagger":
 
 
 def _warn_of_float32(engine: str) -> None:
-    warnings.warn(f"the {engine} engine has no int8 products: the model runs in float32", stacklevel=7)
+    _warn(f"the {engine} engine has no int8 products: the model runs in float32")
+
+
+def _warn(message: str) -> None:
+    """Warn of the line that called this module."""
+    callers = (frame.filename == __file__ for frame in inspect.stack(0))
+    warnings.warn(message, stacklevel=1 + list(callers).index(False))
 
 
 def _wants_int8(folder: ModelFolder, int8: bool | None) -> bool:
@@ -331,7 +340,8 @@ def check_training(config: Config, output: str | Path, *, resume: bool = False) 
 
 
 def _refuse_resuming_linear(resume: bool) -> None:
-    """
+    """Refuse to resume a linear tagger.
+
     Raises:
         ConfigError: a linear tagger is to be resumed.
     """

@@ -16,7 +16,7 @@ from hanlattice.files import opened, read_blocks
 
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 FAULTS = (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError)
-"""What reading a file raises that is incomplete or not compressed; for some files OSError."""
+"""Errors of reading a truncated or corrupt compressed file. Other faults are an OSError."""
 
 _KINDS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _BUFFER = 1 << 20  # bytes
@@ -42,7 +42,7 @@ def decompressed(file: io.BufferedReader, path: str | Path) -> io.BufferedReader
     return file
 
 
-def raw_lines(path: str | Path, position: Callable[[int], object] = lambda n: None) -> Iterator[str]:
+def decompressed_lines(path: str | Path, position: Callable[[int], object] = lambda n: None) -> Iterator[str]:
     """The lines of a text file, as :func:`hanlattice.files.read_lines` gives them; the file may be compressed.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from itertools import chain
 from typing import Any, Protocol
@@ -224,6 +225,15 @@ class Document:
         """Pickle without lattice and words, which refer to the model."""
         return Document, (self.text, self.entities, self.id, self.tokens, self.meta)
 
+    def __copy__(self) -> Document:
+        """The document itself: it is immutable, but for the values of ``meta``, which a copy would share."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Document:
+        """A document with lattice and words, and with a ``meta`` of its own."""
+        meta = deepcopy(self.meta, memo)
+        return Document(self.text, self.entities, self.id, self.tokens, meta, self.source, self.place)
+
     @property
     def lattice(self) -> Lattice | None:
         """The words that the model read with the text; None if no model has read it, or after unpickling."""
@@ -257,7 +267,8 @@ class Document:
         """One tag for each character, in the scheme BIO, BMES, BIOES or BILOU.
 
         Raises:
-            ValueError: two entities overlap or one is discontinuous, which tags cannot express.
+            HanlatticeError: two entities overlap or one is discontinuous, which tags cannot express; or there is no
+                such scheme.
         """
         return to_tags(self.spans, len(self.text), scheme)
 

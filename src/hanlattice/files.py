@@ -86,6 +86,7 @@ def read_text(path: str | Path) -> str:
             raw = stream.read()
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", path) from None
+    _refuse_other_encodings(raw[:BLOCK], path)
     if raw.startswith(UTF16):
         return b"".join(_from_utf16([raw], path)).decode("utf-8")
     try:
@@ -135,13 +136,10 @@ def _blocks(stream: IO[bytes], path: str | Path) -> Iterator[bytes]:
     while first in (b"\xff", b"\xfe") and (more := stream.read1(BLOCK)):  # type: ignore[attr-defined]
         first += more
     others = iter(partial(stream.read1, BLOCK), b"")  # type: ignore[attr-defined]
-    if first.startswith(codecs.BOM_UTF32_LE):
-        raise DataError("is UTF-32; convert it: iconv -f UTF-32 -t UTF-8", path)
+    _refuse_other_encodings(first, path)
     if first.startswith(UTF16):
         yield from _from_utf16(chain([first], others), path)
-        return
-    _refuse_binary(first, path)
-    if first:
+    elif first:
         yield first
         yield from others
 
@@ -161,6 +159,18 @@ def _from_utf16(blocks: Iterable[bytes], path: str | Path) -> Iterator[bytes]:
     except UnicodeError:
         message = "starts like UTF-16, but is not complete UTF-16; save it as UTF-8 with the program that wrote it"
         raise DataError(message, path) from None
+
+
+def _refuse_other_encodings(head: bytes, path: str | Path) -> None:
+    """Check that a file which starts with ``head`` is text in UTF-8, or in UTF-16 with a byte-order mark.
+
+    Raises:
+        DataError: it is not.
+    """
+    if head.startswith(codecs.BOM_UTF32_LE):
+        raise DataError("is UTF-32; convert it: iconv -f UTF-32 -t UTF-8", path)
+    if not head.startswith(UTF16):
+        _refuse_binary(head, path)
 
 
 def _refuse_binary(head: bytes, path: str | Path) -> None:

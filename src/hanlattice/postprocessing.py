@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hanlattice.document import Entity
 from hanlattice.rules import Blocked, Forced
-from hanlattice.spans import ScoredSpan, Span, first_of_overlapping, rows_of
+from hanlattice.spans import Ranges, ScoredSpan, Span, first_of_overlapping, rows_of
 from hanlattice.text.edges import Edges, is_never_trimmed, trimmed
 from hanlattice.text.normalise import Normalised, NormalisedTexts
 from hanlattice.text.windows import Window, WindowsOfTexts
@@ -196,8 +196,21 @@ def entities_of(text: str, plain: Normalised, spans: Sequence[ScoredSpan], *, ne
             for start, end, label, score, gaps in spans
         ]
     else:
-        entities = [_entity(text, plain, span) for span in spans]
+        entities = _without_repetitions([_entity(text, plain, span) for span in spans])
     return tuple(entities if nested else _without_overlaps(entities))
+
+
+def _without_repetitions(entities: Sequence[Entity]) -> list[Entity]:
+    """The entities, of several of the same characters and label the one with the highest score.
+
+    Two spans of a normalised text may lie in a single character of the text as given, such as ㍿.
+    """
+    best: dict[tuple[str, Ranges], Entity] = {}
+    for entity in entities:
+        key = (entity.label, entity.fragments)
+        if key not in best or (best[key].score or 0) < (entity.score or 0):
+            best[key] = entity
+    return list(best.values())
 
 
 def merge_patterns(

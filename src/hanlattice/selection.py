@@ -19,7 +19,7 @@ from hanlattice.document import Document, Entity
 from hanlattice.errors import DataError, HanlatticeError
 from hanlattice.files import read_lines
 from hanlattice.lexicon import Lexicon
-from hanlattice.pipeline import BATCH, NER
+from hanlattice.pipeline import BATCH_SIZE, NER
 
 CANDIDATES = 20
 """For each text to choose, the number of the most uncertain texts that are compared with one another."""
@@ -51,7 +51,7 @@ def read_pool(paths: Iterable[str | Path]) -> Iterator[Document]:
             yield from corpus.read(path)
 
 
-def select(ner: NER, pool: Iterable[Document], n: int, *, batch_size: int = BATCH) -> list[Selected]:
+def select(ner: NER, pool: Iterable[Document], n: int, *, batch_size: int = BATCH_SIZE) -> list[Selected]:
     """Choose texts to annotate, the most useful first.
 
     The pool is read once and not kept: only the most uncertain ``max(20 * n, 1000)`` texts are.

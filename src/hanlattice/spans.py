@@ -239,6 +239,7 @@ def from_tags(tags: Sequence[str], scheme: str | None = None, strict: bool = Fal
     ``O`` starts a new one. ``strict`` drops ill-formed spans instead, and equals seqeval's strict mode.
 
     Args:
+        tags: a tag for each token, such as ``["B-PER", "E-PER", "O"]``.
         scheme: by default guessed from ``tags`` alone. Give it if you use ``strict``, because a single ``B`` is a
             complete span in BIO, but an unfinished one in the other schemes.
         strict: leave out ill-formed spans, as the strict mode of seqeval does.

@@ -147,11 +147,6 @@ class Tagger(nn.Module):
                 found[i] = spans
         return found
 
-    @property
-    def nested(self) -> bool:
-        """Whether the default convention can find spans inside other spans."""
-        return self.is_nested()
-
     def is_nested(self, convention: str = "") -> bool:
         """Whether a convention can find spans inside other spans."""
         return self._decoder(self.head(convention)).nested

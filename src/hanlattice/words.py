@@ -30,8 +30,8 @@ _KINDS = {"number": NUMBER, "latin": LATIN, "chinese": UNKNOWN, "letters": UNKNO
 def words_of(text: str, spans: Sequence[Entity]) -> tuple[Word, ...]:
     """All words of a text, in order; together they cover everything but white space.
 
-    A gap between spans becomes punctuation (``w``), numbers (``m``), Latin letters (``nx``), and Chinese characters
-    or letters of other scripts, without a part of speech (``x``).
+    A gap between spans becomes numbers in digits (``m``), Latin letters (``nx``), Chinese characters or letters of
+    other scripts without a part of speech (``x``), and all else, numeral symbols such as ① included, ``w``.
 
     Args:
         text: the text.

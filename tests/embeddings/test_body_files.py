@@ -63,6 +63,22 @@ def test_characters_are_written_and_read(tmp_path: Path) -> None:
     assert found.text(found.ids("一𠮷的天")) == "一𠮷的\ufffd"
 
 
+def test_capitals_have_the_ids_of_small_letters() -> None:
+    found = Characters("aбΩé")
+    ids = found.ids("aAбБΩωéÉＡ")
+    assert ids.tolist() == [3, 3, 4, 4, 5, 1, 6, 6, 1]  # not of small letters those of capitals
+    assert Characters("ａ").ids("Ａ").tolist() == [3]
+
+
+def test_more_characters_than_ids_are_refused(tmp_path: Path) -> None:
+    names = "".join(map(chr, range(0x10000, 0x10000 + 65_534)))
+    Characters(names[:-1]).save(tmp_path / "characters.json")
+    assert Characters.load(tmp_path / "characters.json").ids(names[-2]).tolist() == [65_535]
+    Characters(names).save(tmp_path / "characters.json")
+    with pytest.raises(ConfigError, match=r"\(65,534 characters, more than 65,533\)$"):
+        Characters.load(tmp_path / "characters.json")
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"characters": ["a"]}', '{"characters": "aba"}'])
 def test_other_vocabularies_are_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / "characters.json").write_text(content, "utf-8")

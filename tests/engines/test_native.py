@@ -225,6 +225,24 @@ def test_chains(kernels: CDLL) -> None:
         np.testing.assert_allclose(p, q, atol=1e-6)
 
 
+def test_confidences_of_very_low_scores(kernels: CDLL) -> None:
+    """The places of tags that do not exist have the score 0, far above those of the others."""
+    rules = TagRules(("A", "B"), "BMES")
+    n, draw = len(rules.names), np.random.default_rng(0)
+    scores = TagScores(*(np.where(x, 0, -np.inf).astype(np.float32) for x in (rules.start, rules.pair, rules.end)))
+    flat = np.zeros((6, 32), np.float32)
+    flat[:, :n] = draw.normal(size=(6, n)) * 3
+    chain, sentences = ChainKernel(rules, scores, library=kernels), without_words(np.array([0, 6]))
+    expected = [*chain.read(flat, sentences)]
+    assert any(expected)
+    for shift in (-88, -88.5, -89, -1e4, 1e4):
+        shifted = flat + np.where(np.arange(32) < n, np.float32(shift), 0).astype(np.float32)
+        found = [*chain.read(shifted, sentences)]
+        assert [[s.span for s in spans] for spans in found] == [[s.span for s in spans] for spans in expected]
+        p, q = ([s.score for spans in some for s in spans] for some in (found, expected))
+        np.testing.assert_allclose(p, q, atol=2e-3)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that the kernels can read, its tables in 8 bits."""

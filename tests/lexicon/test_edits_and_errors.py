@@ -1,9 +1,11 @@
 """What an edited lexicon knows of its beginning, what a copy takes along, and the lines that errors name."""
 
+import json
 import logging
 import os
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -271,3 +273,23 @@ def test_the_words_of_a_compiled_lexicon_can_be_added(tmp_path: Path) -> None:
     lexicon = Lexicon(["北京"])
     lexicon.update(tmp_path / "words.lexicon")
     assert [*lexicon.entries()] == [Word("北京"), Word("重庆", "LOC", 2.0), Word("大连")]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not replace files that are open")
+def test_a_compiled_lexicon_that_is_replaced_while_it_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything is read from the file that was opened, whatever has its name by then."""
+    path, other = tmp_path / "words.lexicon", tmp_path / "other.lexicon"
+    Lexicon(["重庆", "大连"]).save(path)
+    Lexicon(["北京", "天津", "上海"] * 40 + [chr(0x4E00 + i) * 2 for i in range(99)]).save(other)
+    loads = json.loads
+
+    def replaced(line: bytes) -> Any:
+        os.replace(other, path)
+        return loads(line)
+
+    monkeypatch.setattr("hanlattice.lexicon.compiled.json.loads", replaced)
+    assert [*Lexicon.open(path)] == ["重庆", "大连"]
+    monkeypatch.undo()
+    assert "上海" in Lexicon.open(path)

@@ -211,6 +211,13 @@ class TestWrappedLines:
         lines = self.lines(20, 20, 7)
         assert tidied("\n".join(lines)) == "".join(lines)
 
+    def test_blanks_around_the_text_do_not_count(self) -> None:
+        lines = self.lines(20, 20 + SLACK)
+        for before, after in ((" ", ""), ("", " "), ("\n", "\n")):
+            assert tidied(before + "\n".join(lines) + after).strip() == "".join(lines)
+        longer = self.lines(20, 21 + SLACK)
+        assert tidied("\n".join(longer)) != "".join(longer)
+
     def test_from_a_length_on(self) -> None:
         for length in (WRAPPED - 1, WRAPPED):
             lines = self.lines(length, length, 3)

@@ -14,7 +14,7 @@ import numpy as np
 
 from hanlattice.config.settings import Config
 from hanlattice.kernels.allocator import keep_freed_memory
-from hanlattice.pipeline import BATCH
+from hanlattice.pipeline import BATCH_SIZE
 from hanlattice.training import Silent
 from hanlattice.training.device import device_of
 from hanlattice.training.prepare import Prepared, prepare
@@ -97,7 +97,7 @@ class TimedSystem:
         loop.epoch()
         return sum(len(e.encoded) for e in self.run.tasks[0].examples) / (self.clock() - start)
 
-    def predict(self, size: int = BATCH) -> float:
+    def predict(self, size: int = BATCH_SIZE) -> float:
         """Predict all texts; returns characters per second."""
         start = self.clock()
         for _ in self.run.ner.pipe(self.texts, batch_size=size):

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from hanlattice.atomic import atomic_write
 from hanlattice.config.files import read_toml
 from hanlattice.errors import ConfigError
-from hanlattice.text.code_points import code_points, text_of
+from hanlattice.text.code_points import CASED, COUNT, code_points, text_of
 
 CONFIG, VOCABULARY = "config.toml", "vocabulary.json"
 
 BOUNDARY, UNKNOWN, MASK = 0, 1, 2
 """Special ids: the boundary of two paragraphs, an unknown character, and a masked one."""
 FIRST = 3  # id of the first character of the vocabulary
-_CODE_POINTS = 0x110000
+_MOST = np.iinfo(np.uint16).max + 1 - FIRST  # characters whose ids fit into 16 bits
 # How `Characters.text` shows the special ids.
 _SHOWN = {BOUNDARY: "\n", UNKNOWN: "\ufffd", MASK: "\ufffd"}
 
@@ -40,11 +40,11 @@ class Characters:
 
     @cached_property
     def table(self) -> NDArray[np.uint16]:
-        """The id of every code point. An unknown character gets the id of its lower case, if that is known."""
-        table = np.full(_CODE_POINTS, UNKNOWN, np.uint16)
+        """The id of every code point. An unknown capital gets the id of its lower case, if that is known."""
+        table = np.full(COUNT, UNKNOWN, np.uint16)
         codes = code_points(self.names)
         table[codes] = np.arange(FIRST, len(self), dtype=np.uint16)
-        for code in (*range(0x0590), *range(0x1E00, 0x2000)):
+        for code in CASED:
             lower = chr(code).lower()
             if table[code] == UNKNOWN and len(lower) == 1:
                 table[code] = table[ord(lower)]
@@ -79,6 +79,8 @@ class Characters:
             names = json.loads(path.read_text(encoding="utf-8"))["characters"]
             if not isinstance(names, str) or len(set(names)) < len(names):
                 raise ValueError("no string of different characters")
+            if len(names) > _MOST:
+                raise ValueError(f"{len(names):,} characters, more than {_MOST:,}")
         except FileNotFoundError:
             raise ConfigError(f"{path}: missing; is this a folder of `hanlattice pretrain`?") from None
         except (OSError, ValueError, KeyError, TypeError) as error:

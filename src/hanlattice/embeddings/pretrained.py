@@ -139,7 +139,7 @@ class Pretrained(Embedding):
         pooling: nn.Module | None = None,
         by_character: bool = False,
         dropout: float = 0.1,
-        fine_tuning: FineTuning = FineTuning(),  # frozen
+        fine_tuning: FineTuning = FineTuning(),  # immutable
         lora: LoRA | None = None,
     ):
         super().__init__()

@@ -157,11 +157,6 @@ class Cascade:
         accurate.reader = CascadeReader(fast, accurate.reader)
         return accurate
 
-    @property
-    def nested(self) -> bool:
-        """Whether the default convention of the accurate model allows spans inside spans."""
-        return self.accurate.nested
-
     def is_nested(self, convention: str = "") -> bool:
         """Whether a convention of the accurate model allows spans inside spans."""
         return self.accurate.is_nested(convention)

@@ -1,5 +1,6 @@
 """Checks of a model before an engine without torch uses its weights. The C kernels check no sizes."""
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -94,8 +95,8 @@ def naming(folder: ModelFolder) -> Iterator[None]:
         yield
     except HanlatticeError as error:
         kind = EngineError if isinstance(error, EngineError) else ModelError
-        where = "" if str(error).startswith(str(folder.path)) else f"{folder.path}: "
-        raise kind(f"{where}{error}") from None
+        named = str(error).startswith(tuple(f"{folder.path}{mark}" for mark in (":", " ", os.sep)))
+        raise kind(str(error) if named else f"{folder.path}: {error}") from None
 
 
 def checked(weights: Weights, shapes: Mapping[str, Shape]) -> dict[str, Shaped[np.ndarray, "*S"]]:

@@ -101,7 +101,7 @@ ENCODERS: Mapping[str, Kinds] = {
     },
 }
 
-# Settings of which C kernels and numpy run some values only, by part.
+# The values that C kernels and numpy support, of the settings of which they do not support all, by part.
 SUPPORTED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "characters": {"segmentation": ("none",)},
     "soft_lexicon": {"segmentation": ("none",)},
@@ -142,7 +142,7 @@ def folder_settings(folder: ModelFolder) -> dict[str, dict[str, Any]]:
                     f"C kernels and numpy run {name}.{key} = {only} only, not {given!r}; use another engine"
                 )
     if not found["embedding"]["bigrams"] and folder.config.embedding.name == "own":
-        raise EngineError("C kernels run a pretrained body with bigrams only; use another engine")
+        raise EngineError("C kernels do not run the embedding 'own' without bigrams; use another engine")
     encoder = found["encoder"]
     if "heads" in encoder and encoder["d_model"] % encoder["heads"]:
         raise ConfigError(

@@ -4,8 +4,6 @@
 class PredictingEngine:
     """An engine without a training mode, whose model predicts one tag for each character."""
 
-    nested = False
-
     def is_nested(self, convention: str = "") -> bool:
         """False: tags cannot express spans inside spans."""
         return False

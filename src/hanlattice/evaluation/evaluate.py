@@ -12,7 +12,7 @@ from hanlattice.document import Document, Entity
 from hanlattice.evaluation.calibration import Confidences
 from hanlattice.evaluation.recall_bound import unreachable, with_upper_bound
 from hanlattice.evaluation.scores import Report, evaluate_spans
-from hanlattice.pipeline import BATCH, NER
+from hanlattice.pipeline import BATCH_SIZE, NER
 from hanlattice.spans import Span
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Evaluation:
         gold: Sequence[Collection[Span]] | None = None,
         upper_bound: bool = True,
         keep_lattices: bool = False,
-        batch_size: int = BATCH,
+        batch_size: int = BATCH_SIZE,
         progress: Callable[[Iterable[Document]], Iterable[Document]] = iter,
     ) -> Self:
         """Predict the entities of the texts of all documents.

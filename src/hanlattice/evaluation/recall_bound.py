@@ -9,7 +9,7 @@ from hanlattice.decoders.structs.spans import largest_flat
 from hanlattice.document import Document
 from hanlattice.errors import HanlatticeError
 from hanlattice.evaluation.scores import Recall, Report
-from hanlattice.pipeline import BATCH, NER
+from hanlattice.pipeline import BATCH_SIZE, NER
 from hanlattice.spans import Span
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def unreachable(ner: NER, texts: Sequence[str], gold: Sequence[Collection[Span]]
     encoder reads as one unit, if normalisation removes its characters, or if the model does not have its label.
     Each text is read whole, so an entity is never counted in two windows.
     """
-    for i in range(0, len(texts), BATCH):
-        yield from _unreachable_in_batch(ner, texts[i : i + BATCH], gold[i : i + BATCH])
+    for i in range(0, len(texts), BATCH_SIZE):
+        yield from _unreachable_in_batch(ner, texts[i : i + BATCH_SIZE], gold[i : i + BATCH_SIZE])
 
 
 def _unreachable_in_batch(ner: NER, texts: Sequence[str], gold: Sequence[Collection[Span]]) -> list[list[Span]]:

@@ -12,7 +12,7 @@ import numpy as np
 from hanlattice.inputs.vocabulary import END, UNKNOWN
 from hanlattice.kernels.library import kernels, pointer, pointers
 from hanlattice.kernels.structs import CHARACTERS
-from hanlattice.text.code_points import BOUNDARY, COUNT, code_points
+from hanlattice.text.code_points import BOUNDARY, CASED, COUNT, code_points
 
 if TYPE_CHECKING:
     from ctypes import CDLL
@@ -132,12 +132,11 @@ def _keys(first: UInt32, second: UInt32) -> Int64:
 
 @cache
 def _lower_codes() -> tuple[Int64, Int64]:
-    """Code points that have another lower case, and these: Latin (also full-width), Greek, Cyrillic and Armenian.
+    """Code points of :data:`CASED` that have another lower case, and these.
 
     All readers share both arrays; they are not modified.
     """
-    codes = (*range(0x0590), *range(0x1E00, 0x2000), *range(0xFF21, 0xFF3B))
-    text = "".join(map(chr, codes))
+    text = "".join(map(chr, CASED))
     pairs = [(c, lower) for c in text if (lower := c.lower()) != c and len(lower) == 1]
     changed, lowered = (code_points("".join(x)).astype(np.int64) for x in zip(*pairs, strict=True))
     return changed, lowered

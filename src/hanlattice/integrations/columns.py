@@ -5,11 +5,11 @@ from typing import Any
 
 from hanlattice.document import Document
 from hanlattice.errors import DataError
-from hanlattice.pipeline import BATCH, NER
+from hanlattice.pipeline import BATCH_SIZE, NER
 
 
 def documents_of(
-    cells: Iterable[Any], ner: NER, *, column: str = "text", batch_size: int = BATCH
+    cells: Iterable[Any], ner: NER, *, column: str = "text", batch_size: int = BATCH_SIZE
 ) -> list[Document]:
     """A document for each cell, in order; a missing cell gives an empty document.
 

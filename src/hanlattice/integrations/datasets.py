@@ -11,7 +11,7 @@ from hanlattice.corpus.source import Source
 from hanlattice.document import Document
 from hanlattice.errors import DataError
 from hanlattice.integrations.columns import documents_of, require_column, rows_of
-from hanlattice.pipeline import BATCH, NER
+from hanlattice.pipeline import BATCH_SIZE, NER
 from hanlattice.spans import tag_names
 
 ENTITIES = ListOf(
@@ -29,7 +29,7 @@ ENTITIES = ListOf(
 
 
 def annotate(
-    dataset: Dataset, ner: NER, *, text: str = "text", entities: str = "entities", batch_size: int = BATCH
+    dataset: Dataset, ner: NER, *, text: str = "text", entities: str = "entities", batch_size: int = BATCH_SIZE
 ) -> Dataset:
     """A data set with a further column, of the feature :data:`ENTITIES`; a missing text has no entities.
 

@@ -15,7 +15,7 @@ from hanlattice.evaluation.scores import Report
 from hanlattice.files import read_text
 from hanlattice.model.folder import CARD
 from hanlattice.model.saving import save
-from hanlattice.pipeline import BATCH, NER
+from hanlattice.pipeline import BATCH_SIZE, NER
 
 Aggregation = Literal["simple", "none"]
 _FENCE = "---\n"
@@ -110,11 +110,11 @@ class TokenClassifier:
         self.ner, self.aggregation_strategy = ner, aggregation_strategy
 
     @overload
-    def __call__(self, inputs: str, *, batch_size: int = BATCH) -> list[dict[str, Any]]: ...  # type: ignore[overload-overlap]
+    def __call__(self, inputs: str, *, batch_size: int = BATCH_SIZE) -> list[dict[str, Any]]: ...  # type: ignore[overload-overlap]
     @overload
-    def __call__(self, inputs: Iterable[str], *, batch_size: int = BATCH) -> list[list[dict[str, Any]]]: ...
+    def __call__(self, inputs: Iterable[str], *, batch_size: int = BATCH_SIZE) -> list[list[dict[str, Any]]]: ...
     def __call__(
-        self, inputs: str | Iterable[str], *, batch_size: int = BATCH
+        self, inputs: str | Iterable[str], *, batch_size: int = BATCH_SIZE
     ) -> list[dict[str, Any]] | list[list[dict[str, Any]]]:
         """The rows of one text, or a list of rows for each of several texts.
 

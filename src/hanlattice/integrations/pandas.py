@@ -4,11 +4,11 @@ import pandas as pd
 
 from hanlattice.document import Document
 from hanlattice.integrations.columns import documents_of, require_column, rows_of
-from hanlattice.pipeline import BATCH, NER
+from hanlattice.pipeline import BATCH_SIZE, NER
 
 
 def annotate(
-    frame: pd.DataFrame, ner: NER, *, text: str = "text", entities: str = "entities", batch_size: int = BATCH
+    frame: pd.DataFrame, ner: NER, *, text: str = "text", entities: str = "entities", batch_size: int = BATCH_SIZE
 ) -> pd.DataFrame:
     """A copy of a frame with a column of entities: lists of dictionaries.
 
@@ -25,7 +25,7 @@ def annotate(
     return frame.assign(**{entities: pd.Series(list(map(rows_of, found)), index=frame.index, dtype=object)})
 
 
-def documents(series: "pd.Series[str]", ner: NER, *, batch_size: int = BATCH) -> list[Document]:
+def documents(series: "pd.Series[str]", ner: NER, *, batch_size: int = BATCH_SIZE) -> list[Document]:
     """A document for each cell; a missing cell gives an empty document.
 
     Raises:

@@ -5,7 +5,7 @@ import polars as pl
 from hanlattice.document import Document
 from hanlattice.errors import DataError
 from hanlattice.integrations.columns import documents_of, require_column, rows_of
-from hanlattice.pipeline import BATCH, NER
+from hanlattice.pipeline import BATCH_SIZE, NER
 
 ENTITIES = pl.List(
     pl.Struct(
@@ -24,7 +24,7 @@ ENTITIES = pl.List(
 
 
 def annotate(
-    frame: pl.DataFrame, ner: NER, *, text: str = "text", entities: str = "entities", batch_size: int = BATCH
+    frame: pl.DataFrame, ner: NER, *, text: str = "text", entities: str = "entities", batch_size: int = BATCH_SIZE
 ) -> pl.DataFrame:
     """A frame with a further column, of the type :data:`ENTITIES`.
 
@@ -41,7 +41,7 @@ def annotate(
     return frame.with_columns(pl.Series(entities, list(map(rows_of, found)), dtype=ENTITIES))
 
 
-def documents(series: pl.Series, ner: NER, *, batch_size: int = BATCH) -> list[Document]:
+def documents(series: pl.Series, ner: NER, *, batch_size: int = BATCH_SIZE) -> list[Document]:
     """A document for each cell; a null gives an empty document.
 
     Raises:

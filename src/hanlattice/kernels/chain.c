@@ -117,7 +117,7 @@ static void messages(const Chain *c, const float *emissions, int64_t width, int6
         for (int64_t k = 0; k < y; k += LANES) {
             float row[LANES];
             V(row) = vec_exp(CV(e + k) - most);
-            for (int l = 0; l < LANES; l++) share[k + l] = row[l];
+            for (int l = 0; l < LANES; l++) share[k + l] = k + l < c->n_tags ? row[l] : 0;
         }
         if (t)
             step(alpha - y, c->moves, c->n_tags, y, share, alpha);

@@ -59,12 +59,10 @@ const int64_t sizeof_LinearModel = sizeof(LinearModel), sizeof_Learner = sizeof(
 #define FIVES (1 << 15) /* features of five types, and after these of three, in LinearModel.of_types */
 #define THREES (1 << 9)
 #define BOUNDARY 1u /* the id of a sentence's ends in n-grams; character id i is i + 2 */
-#define MOST_CHARS 0xF000
 #define TYPES ((uint64_t)0xFFFF << 48)   /* the first 16 bits of keys that are not n-grams */
 #define TRIPLES ((uint64_t)0xFFFE << 48)
 #define WORDS ((uint64_t)0xFFFD << 48)
 #define BESIDE ((uint64_t)0xFFFC << 48)
-#define LONGEST_GRAM 4
 #define LENGTHS 6 /* classes of word lengths: none, 1, 2, 3, 4, more */
 #define NEVER (-(1 << 28))
 #define SHIFTED 128 /* the best scores are shifted at every multiple of this position */
@@ -743,7 +741,7 @@ static void moves_of(const LinearModel *m, const float *small, float *out, Moves
 }
 
 /* Write the entities of the tags of sentence i behind the `count` entities before them, and return the new number. */
-static int64_t names_of_tags(const int64_t *tags, int64_t n, int64_t lanes, int64_t i, Found *found, int64_t count) {
+static int64_t write_entities(const int64_t *tags, int64_t n, int64_t lanes, int64_t i, Found *found, int64_t count) {
     const int64_t first = count;
     for (int64_t t = 0; t < n; t++) {
         if (tags[t] >= 2 * lanes && count > first)
@@ -787,7 +785,7 @@ int64_t linear_find(const LinearModel *m, const Sentences *lines, Found *found, 
         const int64_t n = use_all(&v, lines, i, s.ids, s.bytes, s.grams), first = count;
         score(m, &s, n, v.n_uses);
         const int64_t best = best_tags(m, &s, n);
-        count = names_of_tags(s.tags, n, lanes, i, found, count);
+        count = write_entities(s.tags, n, lanes, i, found, count);
         if (count == first && !certainty) continue;
         if (!x.fresh) moves_of_scores(m, small, &x);
         const float scale = (float)m->scale;

@@ -14,6 +14,7 @@ another one to its path.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,9 +119,11 @@ def _read(path: Path) -> Snapshot:
                 position += length * np.dtype(DTYPES[name]).itemsize
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise ModelError(f"{path}: the header is broken; build it again from its words") from None
-    if path.stat().st_size != position:
-        raise ModelError(f"{path}: {path.stat().st_size:,} bytes, not {position:,}; build it again from its words")
-    data = np.memmap(path, np.uint8, "r").view(np.ndarray)
+        # All of this file: a new one may have been renamed to its path since it was opened.
+        size = os.fstat(stream.fileno()).st_size
+        if size != position:
+            raise ModelError(f"{path}: {size:,} bytes, not {position:,}; build it again from its words")
+        data = np.memmap(stream, np.uint8, "r").view(np.ndarray)
     arrays = {
         name: data[start : start + lengths[name] * np.dtype(DTYPES[name]).itemsize].view(DTYPES[name])
         for name, start in places.items()

@@ -23,7 +23,11 @@ NO_EDGES = np.empty(0, np.intp)
 
 
 def count_matches(lexicon: Lexicon, texts: Iterable[str]) -> Int64:
-    """Occurrences of every word as a substring: ``int64 [lexicon.id_count]``."""
+    """Occurrences of every word as a substring: ``int64 [lexicon.id_count]``.
+
+    Raises:
+        DataError: a chunk of the texts has more matches than :meth:`Lexicon.match` allows.
+    """
     lexicon = lexicon.copy()  # so that edits during the iteration have no effect
     counts = np.zeros(lexicon.id_count, np.int64)
     for chunk in _chunks(texts):
@@ -46,6 +50,7 @@ def segment(
         unknown: log probability of a single character that is not in the lexicon, or that has -inf there.
 
     Raises:
+        DataError: a chunk of the texts has more matches than :meth:`Lexicon.match` allows.
         ValueError: ``log_probability`` was made for another lexicon, or ``unknown`` is not finite.
     """
     if len(log_probability) != lexicon.id_count:

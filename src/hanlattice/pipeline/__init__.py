@@ -4,8 +4,9 @@ It normalises texts, splits them into windows, calls an engine to find spans, an
 become ids in :mod:`hanlattice.inputs.reader`; spans become entities in :mod:`hanlattice.postprocessing`.
 """
 
-from hanlattice.pipeline.engine import BATCH, Engine, WindowReader
+from hanlattice.inputs.encoded import BATCH_SIZE
+from hanlattice.pipeline.engine import Engine, WindowReader
 from hanlattice.pipeline.ner import LOOK_AHEAD, NER
 from hanlattice.pipeline.overrides import Overrides, patterns_or_none
 
-__all__ = ["BATCH", "LOOK_AHEAD", "NER", "Engine", "Overrides", "WindowReader", "patterns_or_none"]
+__all__ = ["BATCH_SIZE", "LOOK_AHEAD", "NER", "Engine", "Overrides", "WindowReader", "patterns_or_none"]

@@ -7,19 +7,12 @@ from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.lexicon import Lexicon
 from hanlattice.spans import ScoredSpan
 
-BATCH = BATCH_SIZE
-"""Default number of texts, or windows of long texts, that an engine reads together."""
-
 
 class Engine(Protocol):
     """Finds spans in sentences: a :class:`~hanlattice.tagger.Tagger`, or an engine that needs no torch.
 
     A ``convention`` is the name of one of the model's annotation conventions, or empty for its default.
-    ``nested`` is ``is_nested()`` of the default convention.
     """
-
-    @property
-    def nested(self) -> bool: ...
 
     def is_nested(self, convention: str = "") -> bool:
         """Whether a convention allows spans inside spans."""

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 from hanlattice.config.settings import Config
 from hanlattice.document import Document, Word
 from hanlattice.errors import HanlatticeError
+from hanlattice.inputs.encoded import BATCH_SIZE
 from hanlattice.inputs.reader import Reader
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.lexicon import Lexicon
-from hanlattice.pipeline.engine import BATCH, Engine, WindowReader
+from hanlattice.pipeline.engine import Engine, WindowReader
 from hanlattice.pipeline.entities import entities_of_texts, with_patterns
 from hanlattice.pipeline.overrides import (
     Overrides,
@@ -183,21 +184,21 @@ class NER:
     def __call__(self, text: Iterable[str]) -> Iterator[Document]: ...
     def __call__(self, text: str | Iterable[str]) -> Document | list[Document] | Iterator[Document]:
         if isinstance(text, str):
-            return self._predict([text], self._overrides.get(), BATCH)[0]
+            return self._predict([text], self._overrides.get(), BATCH_SIZE)[0]
         if isinstance(text, list | tuple):
             return list(self.pipe(text))
         return self.pipe(text)
 
     @overload
     def pipe(
-        self, texts: Iterable[str], *, as_tuples: Literal[False] = False, batch_size: int = BATCH
+        self, texts: Iterable[str], *, as_tuples: Literal[False] = False, batch_size: int = BATCH_SIZE
     ) -> Iterator[Document]: ...
     @overload
     def pipe(
-        self, texts: Iterable[tuple[str, Any]], *, as_tuples: Literal[True], batch_size: int = BATCH
+        self, texts: Iterable[tuple[str, Any]], *, as_tuples: Literal[True], batch_size: int = BATCH_SIZE
     ) -> Iterator[tuple[Document, Any]]: ...
     def pipe(
-        self, texts: Iterable[Any], *, as_tuples: bool = False, batch_size: int = BATCH
+        self, texts: Iterable[Any], *, as_tuples: bool = False, batch_size: int = BATCH_SIZE
     ) -> Iterator[Document] | Iterator[tuple[Document, Any]]:
         """Predict a stream of texts; the documents come in the same order.
 

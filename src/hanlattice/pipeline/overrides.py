@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 from hanlattice.errors import HanlatticeError
 from hanlattice.lexicon import Lexicon
+from hanlattice.lexicon.words import LONGEST
 from hanlattice.rules import Block, Blocked, Forced
+from hanlattice.text.code_points import BOUNDARY
 
 if TYPE_CHECKING:
     from hanlattice.patterns import Patterns
@@ -56,6 +58,11 @@ def refuse_wrong_types(lexicon: object, force: object, block: object, threshold:
         raise HanlatticeError("force must map texts to labels, such as {'鹅厂': 'ORG'}")
     if isinstance(force, Mapping) and "" in force:
         raise HanlatticeError("force has a text without characters; remove it")
+    for text in force if isinstance(force, Mapping) else ():
+        if len(text) > LONGEST:
+            raise HanlatticeError(f"force: a text has {len(text):,} characters, more than {LONGEST:,}; shorten it")
+        if BOUNDARY in text:
+            raise HanlatticeError(f"force: {text!r} has a NUL character; remove it")
     if not (block is None or _are_rules(block, _is_blockable)):
         raise HanlatticeError("block must map texts to labels, or to None for all, such as {'大连': None}")
     if not (threshold is None or (isinstance(threshold, int | float) and 0 <= threshold <= 1)):

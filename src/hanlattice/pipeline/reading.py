@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 from hanlattice.config.settings import TextConfig
 from hanlattice.document import Lattice, Word
 from hanlattice.inputs.encoded import Sentences
+from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.lexicon import Lexicon
 from hanlattice.lexicon.words import WordTable
 from hanlattice.text.normalise import Normalised, Normaliser
@@ -84,6 +85,11 @@ class _Words:
     def __init__(self, texts: Sequence[str], read_words: ReadWords):
         self._texts, self._read_words = texts, read_words
         self._found: list[tuple[Word, ...]] = []
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Make the lock again, in a forked child."""
         self._lock = threading.Lock()
 
     def of(self, i: int) -> tuple[Word, ...]:

@@ -274,7 +274,7 @@ class Service:
             labels=conventions[self._ner.convention],
             colours={label: colour_of(label) for labels in conventions.values() for label in labels},
             words=len(self._ner.lexicon),
-            nested=self._ner.engine.nested,
+            nested=self._ner.engine.is_nested(self._ner.head),
             max_texts=self._settings.max_texts,
             max_chars=self._settings.max_chars,
         )

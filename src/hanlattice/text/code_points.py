@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 
 COUNT = 0x110000  # Unicode code points, assigned or not
+CASED = (*range(0x0590), *range(0x1E00, 0x2000), *range(0xFF21, 0xFF3B))
+"""Code points that include all Latin (also full-width), Greek, Cyrillic and Armenian capitals."""
+
 BOUNDARY = "\0"  # follows each text where several are concatenated; no word of a lexicon contains it
 
 

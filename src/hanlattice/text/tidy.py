@@ -115,7 +115,7 @@ def tidy(text: str, places: Iterable[int] | None = None) -> Tidied:
         return Tidied.aligned(text)
     found = _joined_lines(_units(text, places), text)
     found = _without_idle_blanks(_without_spacing(found))
-    # Again, because blanks beside punctuation are gone now. So tidying a tidied text changes nothing.
+    # Again, because blanks beside punctuation are gone now.
     return _with_commas(_without_spacing(found))
 
 
@@ -195,7 +195,8 @@ def _joined_lines(found: Tidied, original: str) -> Tidied:
     if "\n" not in text:
         return found
     breaks = [i for i in _spaces(text) if text[i] == "\n"]
-    lengths = [b - a - 1 for a, b in pairwise([-1, *breaks, len(text)])]
+    first, last = text.startswith(" ") - 1, len(text) - text.endswith(" ")  # blanks around the text do not count
+    lengths = [b - a - 1 for a, b in pairwise([first, *breaks, last])]
     least, one_line_end = max(WRAPPED, max(lengths) - SLACK), _compiled(_ONE_LINE_END)
     return _without(
         found,

@@ -54,8 +54,7 @@ def windows(text: str, size: int, overlap: int) -> list[Window]:
     Raises:
         HanlatticeError: the overlap is negative or not smaller than the size.
     """
-    if not 0 <= overlap < size:
-        raise HanlatticeError(f"windows of {size} characters cannot overlap by {overlap}; choose 0 to {size - 1}")
+    _refuse_wide_overlap(size, overlap)
     if 0 < len(text) <= size:
         return [Window(0, len(text), 0, len(text))]
     found: list[Window] = []
@@ -100,6 +99,7 @@ def windows_of_texts(texts: Sequence[str], size: int, overlap: int) -> WindowsOf
     Raises:
         HanlatticeError: the overlap is negative or not smaller than the size.
     """
+    _refuse_wide_overlap(size, overlap)
     n = len(texts)
     if n == 1 and 0 < len(texts[0]) <= size:  # by far the most frequent call
         return WindowsOfTexts(texts, (0,), (0,), (0, 1), {})
@@ -119,6 +119,15 @@ def windows_of_texts(texts: Sequence[str], size: int, overlap: int) -> WindowsOf
         start.extend([window.start for window in found])
         first.append(len(parts))
     return WindowsOfTexts(parts, owner, start, first, several)
+
+
+def _refuse_wide_overlap(size: int, overlap: int) -> None:
+    """
+    Raises:
+        HanlatticeError: the overlap is negative or not smaller than the size.
+    """
+    if not 0 <= overlap < size:
+        raise HanlatticeError(f"windows of {size} characters cannot overlap by {overlap}; choose 0 to {size - 1}")
 
 
 def _cut(text: str, start: int, end: int, size: int, overlap: int) -> Iterator[Window]:

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from hanlattice import corpus
-from hanlattice.compressed import raw_lines
+from hanlattice.compressed import decompressed_lines
 from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
 from hanlattice.errors import ConfigError, DataError
@@ -80,11 +80,11 @@ def raw_sentences(paths: Sequence[Path], characters: int, is_held_out: IsHeldOut
         is_held_out: whether a sentence is left out.
 
     Raises:
-        DataError: see :func:`hanlattice.compressed.raw_lines`.
+        DataError: see :func:`hanlattice.compressed.decompressed_lines`.
     """
     seen = set[str]()
     for path in paths:
-        for text in sample(chain.from_iterable(map(sentences_of, raw_lines(path))), characters):
+        for text in sample(chain.from_iterable(map(sentences_of, decompressed_lines(path))), characters):
             if text not in seen and not (is_held_out is not None and is_held_out(text)):
                 seen.add(text)
                 yield text

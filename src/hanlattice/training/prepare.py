@@ -19,7 +19,7 @@ from hanlattice.inputs.reader import Reader
 from hanlattice.lexicon import Lexicon
 from hanlattice.model import weights
 from hanlattice.model.folder import ModelFolder
-from hanlattice.pipeline import BATCH, NER
+from hanlattice.pipeline import BATCH_SIZE, NER
 from hanlattice.tagger import Head, Tagger
 from hanlattice.text.normalise import Normaliser
 from hanlattice.training.augmentation import Variation, one_draw
@@ -330,8 +330,8 @@ def _unused(n_cut: int, n_lost: int) -> str:
 def _n_unreachable(tagger: Tagger, task: Task) -> int:
     """The number of gold spans that can never be found, such as spans within words that are read as one."""
     lost, found = 0, task.examples
-    for i in range(0, len(found), BATCH):
-        chosen = found[i : i + BATCH]
+    for i in range(0, len(found), BATCH_SIZE):
+        chosen = found[i : i + BATCH_SIZE]
         batch = collate([e.encoded for e in chosen]).to(tagger.device)
         lost += sum(map(len, tagger.unreachable(batch, [e.spans for e in chosen], head=task.head)))
     return lost

@@ -7,7 +7,7 @@ from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
-from hanlattice.compressed import raw_lines
+from hanlattice.compressed import decompressed_lines
 from hanlattice.errors import DataError
 
 OVERLAP = 20  # a paragraph that shares this many consecutive characters with an excluded text is left out
@@ -60,7 +60,7 @@ def training_lines(
     Only a hash of each is kept in memory.
 
     Args:
-        paths: text files with one paragraph per line; see :func:`hanlattice.compressed.raw_lines`.
+        paths: text files with one paragraph per line; see :func:`hanlattice.compressed.decompressed_lines`.
         excluded: the result of :func:`ngrams` for the excluded texts.
         counts: counts the paragraphs.
         progress: receives the share that has been read, 0 to 1.
@@ -95,7 +95,7 @@ def _lines(paths: Sequence[str | Path], progress: Callable[[float], None]) -> It
         raise DataError(f"cannot be read: {error.strerror or error}", error.filename) from None
     whole, before = sum(sizes.values()) or 1, 0
     for path in paths:
-        yield from raw_lines(path, partial(_report, progress, before, whole))
+        yield from decompressed_lines(path, partial(_report, progress, before, whole))
         before += sizes[path]
         progress(before / whole)
 

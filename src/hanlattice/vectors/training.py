@@ -51,7 +51,7 @@ def train_vectors(
     Temporary files take about three times the size of the decompressed texts, in the folder that TMPDIR names.
 
     Args:
-        paths: text files with one paragraph per line; see :func:`hanlattice.compressed.raw_lines`.
+        paths: text files with one paragraph per line; see :func:`hanlattice.compressed.decompressed_lines`.
         lexicon: the words.
         exclude: corpora on which the vectors are to be evaluated, in any format that can be read. Paragraphs that
             share 20 consecutive characters with them are left out.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hanlattice.config.linear import linear_settings
+from hanlattice.engines.checking import naming
 from hanlattice.engines.found import memory_for, spans_in
 from hanlattice.engines.linear.tables import Native, Tables, prefix_of, restored, types_of
 from hanlattice.engines.predicting import PredictingEngine
@@ -73,11 +74,8 @@ class LinearTagger(PredictingEngine):
         opened = _identity(file)
 
         def of(convention: str, others: Mapping[str, Callable[[], LinearTagger]] | None = None) -> LinearTagger:
-            try:
+            with naming(folder):
                 weights = folder.weights(prefix_of(convention))
-            except ModelError as error:
-                where = "" if str(error).startswith(str(folder.path)) else f"{folder.path}: "
-                raise ModelError(f"{where}{error}") from None
             if _identity(file) != opened:
                 raise ModelError(f"{file}: was replaced since the model was opened; load the model again")
             return cls._of_weights(folder, weights, convention, others)
@@ -100,10 +98,8 @@ class LinearTagger(PredictingEngine):
         settings, vocabulary = linear_settings(folder.config), folder.vocabulary
         assert settings is not None
         labels = vocabulary.conventions[convention] if convention else vocabulary.labels
-        try:
+        with naming(folder):
             tables = restored(weights, len(labels), convention)
-        except ModelError as error:
-            raise ModelError(f"{folder.path}: {error}") from None
         temperature = (settings.conventions[convention] if convention else settings).temperature
         return cls(tables, vocabulary, convention, temperature=temperature, others=others)
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hanlattice.atomic import atomic_write
-from hanlattice.compressed import raw_lines
+from hanlattice.compressed import decompressed_lines
 from hanlattice.embeddings.body_files import BOUNDARY, Characters
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.text.code_points import code_points
@@ -160,7 +160,7 @@ def _write_codes(
         for stream in files.values():
             _write_paragraphs(stream, [""])
         for path in texts:
-            for block in _blocks(raw_lines(path)):
+            for block in _blocks(decompressed_lines(path)):
                 stop.check()
                 kept = _kept(block, is_held_out, seen, summary)
                 chosen: dict[str, list[str]] = {part: [] for part in PARTS}

@@ -21,7 +21,7 @@ class Settings:
     """Settings of a run.
 
     Attributes:
-        texts: files with one paragraph per line; see :func:`hanlattice.compressed.raw_lines`.
+        texts: files with one paragraph per line; see :func:`hanlattice.compressed.decompressed_lines`.
         held_out: a Python file with a class ``HeldOut``, or empty.
         start: a folder with the weights to start from, or empty; its vocabulary is used.
         shape: the size of the body.
