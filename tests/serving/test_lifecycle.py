@@ -7,7 +7,8 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
@@ -85,8 +86,18 @@ def test_sigterm_loses_no_accepted_request() -> None:
         assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
 
 
+@contextmanager
+def inherited(action: signal.Handlers) -> Iterator[None]:
+    """What SIGHUP does in processes that are started meanwhile."""
+    before = signal.signal(signal.SIGHUP, action)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_closed_terminal_ends_the_service_as_sigterm_does() -> None:
-    with serving("--workers", 2) as served:
+    with inherited(signal.SIG_DFL), serving("--workers", 2) as served:
         for pid in (*served.workers, served.process.pid):
             os.kill(pid, signal.SIGHUP)
         assert served.process.wait(60) == 0
@@ -96,14 +107,10 @@ def test_a_closed_terminal_ends_the_service_as_sigterm_does() -> None:
 
 
 def test_nohup_keeps_the_service_running() -> None:
-    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the service inherits it
-    try:
-        with serving("--workers", 1) as served:
-            served.process.send_signal(signal.SIGHUP)
-            assert served.entities(SENTENCE)
-            assert served.stop() == 0
-    finally:
-        signal.signal(signal.SIGHUP, ignored)
+    with inherited(signal.SIG_IGN), serving("--workers", 1) as served:
+        served.process.send_signal(signal.SIGHUP)
+        assert served.entities(SENTENCE)
+        assert served.stop() == 0
 
 
 def test_killed_workers_are_replaced_and_none_outlives_its_parent() -> None:
