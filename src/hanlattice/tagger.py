@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from hanlattice.decoders.base import Decoder, Gold
 from hanlattice.encoders.base import Encoder, WordEncoder
 from hanlattice.inputs.batch import Batch, collate
-from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
+from hanlattice.inputs.encoded import BATCH_SIZE, Encoded, Sentences
 from hanlattice.inputs.segmentation import Segments
 from hanlattice.spans import ScoredSpan, Span
 
@@ -140,12 +140,11 @@ class Tagger(nn.Module):
 
         At most ``batch_size`` sentences of similar size are read together.
         """
-        found: list[list[ScoredSpan]] = [[] for _ in sentences]
-        for rows in sentences.by_size(batch_size):
-            batch = collate([sentences[i] for i in rows]).to(self.device)
-            for i, spans in zip(rows, self.predict(batch, convention), strict=True):
-                found[i] = spans
-        return found
+
+        def found(some: Sequence[Encoded]) -> list[list[ScoredSpan]]:
+            return self.predict(collate(some).to(self.device), convention)
+
+        return sentences.in_batches(batch_size, found)
 
     def is_nested(self, convention: str = "") -> bool:
         """Whether a convention can find spans inside other spans."""

@@ -331,7 +331,7 @@ class TestBadInput:
             make([tmp_path / "dev.jsonl"], tmp_path / "both", second="lite")
 
     def test_a_second_model_that_is_no_linear_tagger(self, make, tmp_path: Path, dev: Path) -> None:  # type: ignore[no-untyped-def]
-        with pytest.raises(EngineError, match=rf"^{re.escape(str(tmp_path / 'flat'))} is not a linear tagger"):
+        with pytest.raises(ModelError, match=rf"^{re.escape(str(tmp_path / 'flat'))} is not a linear tagger"):
             make([dev], tmp_path / "both", second=flat_alone(tmp_path / "flat"))
         assert [path.name for path in tmp_path.iterdir()] == ["flat"]
 

@@ -114,8 +114,8 @@ class TestFirstWeights:
                     assert not parameter.any()
                 else:
                     assert float(parameter.detach().abs().max()) == pytest.approx((6 / 360) ** 0.5, rel=0.01)
-        assert encoder.own_initialisation
-        assert not BiLSTM(3).own_initialisation
+        assert encoder.keeps_initialisation
+        assert not BiLSTM(3).keeps_initialisation
 
     def test_zeros_and_ones(self) -> None:
         assert not Buckets(8, 2, 1).table.any()

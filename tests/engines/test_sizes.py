@@ -5,16 +5,16 @@ import inspect
 import numpy as np
 import pytest
 
-from hanlattice.embeddings import words
+from hanlattice.embeddings import soft_lexicon, words
 from hanlattice.engines import ensemble, onnx, shapes
 from hanlattice.engines.export import OPSET, TOLERANCE, _refuse_loss, export
-from hanlattice.engines.numpy import embeddings, idcnn
+from hanlattice.engines.numpy import idcnn
 from hanlattice.errors import ModelError
 
 
 def test_sizes_of_tables_are_those_of_the_modules() -> None:
     assert shapes.LONGEST == words.LONGEST == 16
-    assert shapes.SETS == embeddings.SETS == 4
+    assert shapes.SETS == soft_lexicon.SETS == 4
     assert idcnn.WIDTH == 3
 
 

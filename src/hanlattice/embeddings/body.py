@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from hanlattice.embeddings.body_files import Shape
+from hanlattice.layers import rotary
 
 
 class Linear(nn.Linear):
@@ -124,10 +125,9 @@ def multiply_in_bfloat16(part: nn.Module) -> None:
 
 
 def angles(n: int, d: int, device: torch.device) -> tuple[Float[Tensor, "N d"], Float[Tensor, "N d"]]:
-    r"""Cosines and sines of :math:`p \cdot 10000^{-2i/d}` for position p and pair i, ``[n, d / 2]`` each."""
-    rates = torch.exp(torch.arange(0, d, 2, device=device, dtype=torch.float64) * (-math.log(10000.0) / d))
-    turn = torch.arange(n, device=device).unsqueeze(-1) * rates
-    return turn.cos().float(), turn.sin().float()
+    """Cosines and sines of :func:`hanlattice.layers.rotary.angles`."""
+    turns = rotary.angles(n, d, device)
+    return turns.cos().float(), turns.sin().float()
 
 
 def turned(

@@ -53,9 +53,9 @@ class LoRA:
 
 
 class Concatenated(nn.Module):
-    """The vectors of several layers, concatenated from the lowest to the last one."""
+    """The vectors of C layers, concatenated from the lowest to the last one."""
 
-    def forward(self, layers: Float[Tensor, "T R S D"]) -> Float[Tensor, "R S E"]:
+    def forward(self, layers: Float[Tensor, "C R S D"]) -> Float[Tensor, "R S E"]:
         return layers.movedim(0, -2).flatten(-2)
 
 
@@ -92,7 +92,7 @@ LAST_FOUR = 4
 
 
 class Mix(nn.Module):
-    r"""A learned weighted mean of layers, :math:`\gamma \sum_l \mathrm{softmax}(w)_l h_l`.
+    r"""A learned weighted mean of C layers, :math:`\gamma \sum_l \mathrm{softmax}(w)_l h_l`.
 
     Peters et al. 2018, https://aclanthology.org/N18-1202, equation 1.
     """
@@ -101,7 +101,7 @@ class Mix(nn.Module):
         super().__init__()
         self.weight, self.scale = nn.Parameter(torch.zeros(layers)), nn.Parameter(torch.ones(1))
 
-    def forward(self, layers: Float[Tensor, "T R S D"]) -> Float[Tensor, "R S D"]:
+    def forward(self, layers: Float[Tensor, "C R S D"]) -> Float[Tensor, "R S D"]:
         return self.scale * torch.einsum("l,lrsd->rsd", self.weight.softmax(0), layers)
 
 
@@ -229,7 +229,7 @@ class Pretrained(Embedding):
         return self.dropout(self.pooling(vectors, weight))
 
     def _states(self, ids: Int[Tensor, "R S"], lengths: Int[Tensor, "R"], n_first: int) -> Tensor:
-        """The vectors of the last layer, ``[R, S, D]``, or of all layers that are read, ``[T, R, S, D]``.
+        """The vectors of the last layer, ``[R, S, D]``, or of all C layers that are read, ``[C, R, S, D]``.
 
         The first ``n_first`` tokens are the first of two segments; there is one segment if it is 0.
         """

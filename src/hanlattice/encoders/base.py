@@ -13,11 +13,11 @@ class Encoder(nn.Module, ABC):
     """``encoder(x, batch) -> h``: one vector for each character.
 
     An encoder does not know the labels, and padding does not change its result. It has ``d_out``, the width of h.
-    ``own_initialisation`` is True if its initial weights are part of its definition; training then keeps them.
+    ``keeps_initialisation`` is True if its initial weights are part of its definition; training then keeps them.
     """
 
     d_out: int
-    own_initialisation = False
+    keeps_initialisation = False
 
     @abstractmethod
     def forward(self, x: Float[Tensor, "B N D_in"], batch: Batch) -> Float[Tensor, "B N D_out"]:

@@ -68,7 +68,7 @@ class IDCNN(Encoder):
         ValueError: a loss on every repeat, where the decoder reads all repeats at once.
     """
 
-    own_initialisation = True
+    keeps_initialisation = True
 
     def __init__(
         self,

@@ -5,6 +5,7 @@ The graph computes emissions from padded ids (see :mod:`hanlattice.engines.graph
 
 import ctypes
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +104,7 @@ class ExportedTagger(PredictingEngine):
         One run of the graph gets at most ``batch_size`` sentences of similar size, and at most `NODES_AT_ONCE`
         nodes unless one sentence has more.
         """
-        found: list[list[ScoredSpan]] = [[] for _ in sentences]
-        for rows in sentences.by_size(batch_size):
-            spans_of_rows = self._found([sentences[i] for i in rows], convention)
-            for i, spans in zip(rows, spans_of_rows, strict=True):
-                found[i] = spans
-        return found
+        return sentences.in_batches(batch_size, partial(self._found, convention=convention))
 
     def _found(self, sentences: Sequence[Encoded], convention: str) -> list[list[ScoredSpan]]:
         emissions, n_chars = zip(*(self.emissions(some, convention) for some in _cut(sentences)), strict=True)

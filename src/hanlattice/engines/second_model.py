@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from hanlattice.config.files import read_toml
+from hanlattice.config.linear import linear_settings
 from hanlattice.engines.linear.tagger import LinearTagger
 from hanlattice.errors import ConfigError, EngineError, ModelError
 from hanlattice.lexicon import Lexicon
@@ -73,6 +74,8 @@ class SecondModel:
 
     def __init__(self, name: str, folder: ModelFolder, lexicon: Lexicon):
         own = ModelFolder.open(second_model(folder.path, name))
+        if linear_settings(own.config) is None:
+            raise ModelError(f"{own.path} is not a linear tagger, as a second model has to be; name another one")
         self.tagger = LinearTagger.open(own)
         refuse_misfit(own, folder)
         self._ner = own.read_by(self.tagger)

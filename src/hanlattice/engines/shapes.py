@@ -32,7 +32,7 @@ TABLES = frozenset(
     + [f"{prefix}{name}.weight" for prefix in PREFIX_OF_TABLES.values() for name in ("chars", "bigrams")]
 )
 LONGEST = 16  # words of this length or more share a row of the length table, as in embeddings/words.py
-SETS = 4  # of a SoftLexicon
+SETS = 4  # of a SoftLexicon: the words that begin at a character, continue through it, end at it, or are only it
 
 
 class BodyFiles(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import byref
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -15,6 +15,8 @@ from hanlattice.kernels.structs import SENTENCES
 
 if TYPE_CHECKING:
     from jaxtyping import Int
+
+    from hanlattice.spans import ScoredSpan
 
 BATCH_SIZE = 32
 """Default number of sentences that an engine reads in one batch."""
@@ -252,6 +254,17 @@ class Sentences(Sequence[Encoded]):
             return self._filled.address, []
         kept = [np.ascontiguousarray(array, np.int64) for array in self.arrays]
         return byref(SENTENCES(len(self), *map(pointer, kept))), kept
+
+    def in_batches(
+        self, batch_size: int, find: Callable[[Sequence[Encoded]], Iterable[list[ScoredSpan]]]
+    ) -> list[list[ScoredSpan]]:
+        """The spans of each sentence; ``find`` gives those of a batch, see :meth:`by_size`. An empty one has none."""
+        every = list(self)
+        found: list[list[ScoredSpan]] = [[] for _ in every]
+        for rows in self.by_size(batch_size):
+            for i, spans in zip(rows, find([every[i] for i in rows]), strict=True):
+                found[i] = spans
+        return found
 
     def by_size(self, batch_size: int) -> Iterator[list[int]]:
         """Batches of the indices of sentences of similar size, smallest first, without empty sentences.

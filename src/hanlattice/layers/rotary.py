@@ -7,6 +7,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 
+def angles(n: int, d: int, device: torch.device) -> Float[Tensor, "N S"]:
+    r"""The angle :math:`p \cdot 10000^{-2i/d}` of each of n positions p and S = d / 2 pairs i, in float64."""
+    rates = torch.exp(torch.arange(0, d, 2, device=device, dtype=torch.float64) * (-math.log(10000.0) / d))
+    return torch.arange(n, device=device).unsqueeze(-1) * rates
+
+
 def rotated(x: Float[Tensor, "*S N d"]) -> Float[Tensor, "*S N d"]:
     r"""Vectors rotated by their position, so that the dot product of two depends on their distance only.
 
@@ -15,8 +21,7 @@ def rotated(x: Float[Tensor, "*S N d"]) -> Float[Tensor, "*S N d"]:
     computed.
     """
     n, d = x.shape[-2:]
-    rates = torch.exp(torch.arange(0, d, 2, device=x.device, dtype=torch.float64) * (-math.log(10000.0) / d))
-    angles = torch.arange(n, device=x.device).unsqueeze(-1) * rates
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    turns = angles(n, d, x.device)
+    cos, sin = turns.cos().to(x.dtype), turns.sin().to(x.dtype)
     even, odd = x[..., ::2], x[..., 1::2]
     return torch.stack([even * cos - odd * sin, odd * cos + even * sin], -1).flatten(-2)

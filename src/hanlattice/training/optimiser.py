@@ -165,7 +165,7 @@ def initialise(part: nn.Module, how: str) -> None:
 
     ``xavier`` draws every matrix from the uniform Xavier distribution, as TENER and FLAT do. These keep their
     initial weights: tables, CRF transitions, language models, the vectors of distances, lengths and labels, and
-    what an encoder or a decoder declares as its ``own_initialisation``. ``default`` changes nothing.
+    encoders with ``keeps_initialisation``, and what a decoder names in ``own_initialisation``. ``default`` changes nothing.
 
     Raises:
         ConfigError: ``how`` is neither ``xavier`` nor ``default``.
@@ -174,7 +174,7 @@ def initialise(part: nn.Module, how: str) -> None:
         raise ConfigError(f"training.initialisation must be 'xavier' or 'default', not {how!r}")
     if how == "default":
         return
-    encoders = [m for m in part.modules() if isinstance(m, Encoder) and m.own_initialisation]
+    encoders = [m for m in part.modules() if isinstance(m, Encoder) and m.keeps_initialisation]
     own = {id(parameter) for encoder in encoders for parameter in encoder.parameters()}
     own |= {id(m.weight) for m in part.modules() if isinstance(m, Table)}
     decoders = [m for m in part.modules() if isinstance(m, Decoder)]

@@ -11,10 +11,10 @@ from jaxtyping import Float
 
 from hanlattice.engines.folding import Affine, Part, Weights
 from hanlattice.engines.numpy.tables import Table, apply, mean_rows, rows_of_words
+from hanlattice.engines.shapes import SETS
 from hanlattice.inputs.encoded import Sentences
 
 Embedding = Callable[[Sentences], Float[np.ndarray, "N D"]]
-SETS = 4  # of a SoftLexicon: the words that begin at a character, continue through it, end at it, or are only it
 
 
 class Characters:

@@ -150,9 +150,9 @@ class _Columns(NamedTuple):
 
 
 def _add_positions(
-    scores: Float[np.ndarray, "A B L"], table: Float[np.ndarray, "A B S"], of_key: Int[np.ndarray, "L"], first: int
+    scores: Float[np.ndarray, "A Q L"], table: Float[np.ndarray, "A Q S"], of_key: Int[np.ndarray, "L"], first: int
 ) -> None:
-    """Add the scores of positions for the queries from ``first`` on, from the table of all columns.
+    """Add the scores of positions for the Q queries from ``first`` on, from the table of all columns.
 
     A view of the table with one more column per row selects the column of each query.
     """

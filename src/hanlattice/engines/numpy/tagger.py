@@ -1,6 +1,7 @@
 """A model with a tag decoder, run by numpy."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -58,12 +59,7 @@ class NumpyTagger(PredictingEngine):
 
         ``batch_size`` sentences of similar size are read together.
         """
-        found: list[list[ScoredSpan]] = [[] for _ in sentences]
-        every = list(sentences)
-        for rows in sentences.by_size(batch_size):
-            for i, spans in zip(rows, self._found([every[i] for i in rows], convention), strict=True):
-                found[i] = spans
-        return found
+        return sentences.in_batches(batch_size, partial(self._found, convention=convention))
 
     def emissions(self, sentences: Sentences, convention: str = "") -> Float[np.ndarray, "N Y"]:
         """The emissions of the characters of all sentences."""
