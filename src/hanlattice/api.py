@@ -122,7 +122,7 @@ def set_up(ner: NER, words: "Mapping[Path, Lexicon]", threads: int) -> NER:
         torch.set_num_threads(threads)
     for path, lexicon in words.items():
         if len(lexicon):
-            ner.lexicon.update(lexicon.entries(), source=path)
+            ner.lexicon.update(lexicon, source=path)
     return ner
 
 

@@ -293,3 +293,53 @@ def test_a_compiled_lexicon_that_is_replaced_while_it_is_opened(
     assert [*Lexicon.open(path)] == ["重庆", "大连"]
     monkeypatch.undo()
     assert "上海" in Lexicon.open(path)
+
+
+class TestWordsWithoutALabel:
+    """A line that is only a word says nothing about the label and the weight that the word has."""
+
+    def test_a_word_keeps_its_label_and_weight(self, tmp_path: Path) -> None:
+        (tmp_path / "labelled.txt").write_text("云雀\tWORK\t2.0\n大连\tLOC\n", "utf-8")
+        (tmp_path / "plain.txt").write_text("云雀\n北京\n", "utf-8")
+        expected = {Word("云雀", "WORK", 2.0), Word("大连", "LOC"), Word("北京")}
+        paths = tmp_path / "labelled.txt", tmp_path / "plain.txt"
+        assert {*Lexicon.open(*paths).entries()} == {*Lexicon.open(*paths[::-1]).entries()} == expected
+        assert {*Lexicon.from_files(*paths).entries()} == {*Lexicon.from_files(*paths[::-1]).entries()} == expected
+        lexicon = Lexicon.open(paths[0])
+        len(lexicon)  # the edits are made
+        for words in (["云雀", "北京"], paths[1], Lexicon.open(paths[1])):
+            lexicon.update(words)
+            assert {*lexicon.entries()} == expected
+
+    def test_a_lexicon_is_added_with_its_labels(self) -> None:
+        lexicon = Lexicon(["云雀", "北京"])
+        lexicon.update(Lexicon([("云雀", "WORK", 2.0), "大连"]))
+        assert [*lexicon.entries()] == [Word("云雀", "WORK", 2.0), Word("北京"), Word("大连")]
+        assert [*Lexicon(lexicon).entries()] == [*lexicon.entries()]
+
+    def test_no_label_can_be_said(self) -> None:
+        for entry in (Word("云雀"), ("云雀", None, None)):
+            lexicon = Lexicon([("云雀", "WORK", 2.0)])
+            lexicon.update([entry])
+            assert [*lexicon.entries()] == [Word("云雀")]
+        lexicon = Lexicon([("云雀", "WORK", 2.0)])
+        lexicon.add("云雀")
+        assert [*lexicon.entries()] == [Word("云雀")]
+
+    @pytest.mark.parametrize("wait", [False, True])
+    def test_a_removed_word_is_added_without_a_label(self, wait: bool) -> None:
+        lexicon = Lexicon([("云雀", "WORK", 2.0)])
+        lexicon.remove("云雀")
+        if wait:
+            assert "云雀" not in lexicon
+        lexicon.update(["云雀"])
+        assert [*lexicon.entries()] == [Word("云雀")]
+
+    def test_several_labels_are_a_warning(self, caplog: pytest.LogCaptureFixture) -> None:
+        Lexicon([("云雀", "WORK", None), ("云雀", "WORK", 1.0), "云雀", ("大连", "LOC", None)])
+        assert not caplog.messages
+        lexicon = Lexicon([("云雀", "WORK", None), ("大连", "LOC", None), ("云雀", "ORG", None)])
+        assert lexicon.label(lexicon.find(["云雀"])[0]) == "ORG"
+        assert caplog.messages == [
+            "some words have several labels, of which the last one counts; remove the others"
+        ]

@@ -84,6 +84,18 @@ def refuse_unreadable(
             raise DataError(problem, source, None if source is None else line_of(source, text, label))
 
 
+def warn_of_two_labels(texts: Sequence[str], traits: Sequence[Traits], source: str | Path | None) -> None:
+    """Warn of words that have several labels, of which the last one counts. No word is in the message, as below."""
+    labels = [(text, label) for text, (label, _) in zip(texts, traits, strict=True) if label]
+    if len(dict(labels)) < len(set(labels)):
+        import logging  # slow to import, and rarely needed
+
+        where = "" if source is None else f"{source}: "
+        logging.getLogger(__name__).warning(
+            "%ssome words have several labels, of which the last one counts; remove the others", where
+        )
+
+
 def warn_of_short(rewritten: Sequence[str], shortest: int, source: str | Path | None) -> None:
     """Warn of words with fewer than ``shortest`` characters. No word is in the message, as below."""
     if any(0 < len(word) < shortest for word in rewritten):

@@ -19,7 +19,7 @@ from hanlattice.kernels.library import kernels
 from hanlattice.lexicon.matches import BatchMatches, Matches, joined, most_matches, too_many
 from hanlattice.lexicon.trie import Trie
 from hanlattice.lexicon.wordlist import Listed
-from hanlattice.lexicon.words import Traits, Word, WordTable
+from hanlattice.lexicon.words import BARE, Traits, Word, WordTable
 from hanlattice.text.code_points import BOUNDARY, code_points, concatenated
 
 if TYPE_CHECKING:
@@ -167,10 +167,13 @@ class Snapshot:
         return found
 
     def edited(self, edits: dict[str, Traits | None]) -> Snapshot:
-        """This lexicon after edits: a label and a weight add or change a word, None removes it."""
+        """This lexicon after edits: a label and a weight add or change a word, `BARE` adds it, None removes it."""
         texts, traits = list(edits), list(edits.values())
         ids = self.ids(WordTable.of(texts))
         removed = np.fromiter((trait is None for trait in traits), np.bool_, len(traits))
+        bare = np.fromiter((trait is BARE for trait in traits), np.bool_, len(traits))
+        known = ids >= 0 if self.present is None else (ids >= 0) & self.present[ids]
+        changed = ~removed & ~(bare & known)
         new = np.flatnonzero((ids < 0) & ~removed)
         total = self.id_count + len(new)
         ids[new] = np.arange(self.id_count, total)
@@ -178,15 +181,15 @@ class Snapshot:
         labels = tuple(dict.fromkeys((*self.labels, *(name for name in names if name))))
         numbers: dict[str | None, int] = {None: -1, **{label: number for number, label in enumerate(labels)}}
         weights = [np.nan if trait is None or trait[1] is None else trait[1] for trait in traits]
-        added, gone = ids[~removed], ids[removed & (ids >= 0)]
+        added, gone = ids[changed], ids[removed & (ids >= 0)]
         return replace(
             self,
             layers=self._with_words(WordTable.of([texts[row] for row in new.tolist()])),
             labels=labels,
             label_ids=_assigned(
-                self.label_ids, total, -1, added, np.array([numbers[name] for name in names])[~removed]
+                self.label_ids, total, -1, added, np.array([numbers[name] for name in names])[changed]
             ),
-            weights=_assigned(self.weights, total, np.nan, added, np.array(weights)[~removed]),
+            weights=_assigned(self.weights, total, np.nan, added, np.array(weights)[changed]),
             present=self._presence(total, added, gone),
         )
 

@@ -16,7 +16,7 @@ from hanlattice.lexicon import checks, compiled
 from hanlattice.lexicon.layers import Snapshot
 from hanlattice.lexicon.matches import BatchMatches, Matches
 from hanlattice.lexicon.wordlist import read_table, read_words
-from hanlattice.lexicon.words import PLAIN, Entry, Traits, Word, WordTable
+from hanlattice.lexicon.words import BARE, PLAIN, Entry, Traits, Word, WordTable
 from hanlattice.text.code_points import BOUNDARY
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Lexicon:
         r"""A lexicon of word lists with one word on each line.
 
         A word may be followed by ``\tlabel``, ``\tweight`` or ``\tlabel\tweight``. There are no comments. If a word
-        occurs several times, the last line wins.
+        occurs several times, the last line with a label or a weight wins.
 
         Raises:
             DataError: a file cannot be read, or a line cannot be a word; the message names the file and the line.
@@ -110,7 +110,7 @@ class Lexicon:
     def open(cls, path: str | Path, *others: str | Path) -> Lexicon:
         """A lexicon from a compiled file, a folder with one, or a word list.
 
-        With ``others``, it has the words of all; the label and weight of a word are those of the last one with it.
+        With ``others``, it has the words of all; see :meth:`update`.
 
         Raises:
             ModelError: the compiled file has another version, or is broken.
@@ -121,7 +121,7 @@ class Lexicon:
             raise DataError(f"is a folder without {file.name}; name a word list or a compiled lexicon", path)
         lexicon = cls.load(file) if compiled.is_compiled(file) else cls.from_files(file)
         for other in others:
-            lexicon.update(cls.open(other).entries())
+            lexicon.update(cls.open(other))
         return lexicon
 
     def save(self, path: str | Path) -> None:
@@ -180,8 +180,10 @@ class Lexicon:
         emoji also where the text has other emoji.
 
         Args:
-            words: the path of a word list or of a compiled lexicon, words with their labels, or words and tuples of
-                a word, a label and a weight. If a word occurs several times, the last entry wins.
+            words: the path of a word list or of a compiled lexicon, another lexicon, words with their labels, or
+                words and tuples of a word, a label and a weight. If a word occurs several times, the last entry
+                wins. An entry that is only a word, such as a line without a label, leaves label and weight of a
+                known word as they are.
             source: the file that the entries come from, for messages.
 
         Raises:
@@ -190,15 +192,16 @@ class Lexicon:
         """
         if isinstance(words, str | Path):
             file = compiled.file_at(words)
-            found = Lexicon.load(file).entries() if compiled.is_compiled(file) else read_words(file)
-            self.update(found, source=words)
+            self.update(Lexicon.load(file) if compiled.is_compiled(file) else read_words(file), source=words)
             return
+        if isinstance(words, Lexicon):
+            words = [word.text if word[1:] == PLAIN else word for word in words.entries()]
         if not isinstance(words, Iterable):
             raise DataError(f"the words of a lexicon are a path, a mapping or entries, not {words!r:.60}")
         entries = [(w, label, None) for w, label in words.items()] if isinstance(words, Mapping) else list(words)
         _refuse_invalid_entries(entries)
         texts = [entry if isinstance(entry, str) else entry[0] for entry in entries]
-        traits = [PLAIN if isinstance(entry, str) else (entry[1], entry[2]) for entry in entries]
+        traits = [BARE if isinstance(entry, str) else (entry[1], entry[2]) for entry in entries]
         checks.refuse_invalid(texts)
         if self.known_labels is not None:
             checks.refuse_unknown_labels(texts, traits, self.known_labels, source)
@@ -214,10 +217,15 @@ class Lexicon:
         checks.refuse_long(rewritten)
         checks.warn_of_emoji(texts, rewritten, source)
         checks.warn_of_short(rewritten, self.shortest, source)
-        edits = dict(zip(rewritten, traits, strict=True))
-        edits.pop("", None)  # words of which normalisation leaves nothing
+        checks.warn_of_two_labels(rewritten, traits, source)
         with self._lock:
-            self._pending.update(edits)
+            pending = self._pending
+            for text, trait in zip(rewritten, traits, strict=True):
+                if trait is not BARE or text not in pending:
+                    pending[text] = trait
+                elif pending[text] is None:  # it was removed
+                    pending[text] = PLAIN
+            pending.pop("", None)  # words of which normalisation leaves nothing
 
     @property
     def state(self) -> Snapshot:

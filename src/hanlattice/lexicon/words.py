@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -28,6 +29,9 @@ class Word(NamedTuple):
 Entry = str | tuple[str, str | None, float | None] | Word
 Traits = tuple[str | None, float | None]  # label and weight
 PLAIN: Traits = (None, None)
+BARE: Traits = (None, math.nan)
+"""Of an entry that is only a word: a word of the lexicon keeps its label and weight. No weight is NaN."""
+
 LONGEST = 1000  # characters in a word
 LAST_CODE = 0x10FFFF
 NO_CHARACTER = "a compiled lexicon is broken (a number that is not a character); build it again from its words"
