@@ -94,6 +94,16 @@ def test_the_first_prediction_is_the_one_shown() -> None:
     assert rows(shown) == rows(printed)
 
 
+@pytest.mark.parametrize(
+    "page", [*READMES, ROOT / "docs" / "lattice.md", ROOT / "docs" / "zh" / "lattice.md"], ids=str
+)
+def test_the_entities_of_the_first_figure_are_those_of_the_model(page: Path) -> None:
+    block = re.findall(r"```\n((?:characters|字) .*?)```", page.read_text(encoding="utf-8"), re.DOTALL)[0]
+    characters, *_, entities = (line.split()[1:] for line in block.splitlines())
+    found = hanlattice.load()("".join(characters)).entities
+    assert entities == [part for entity in found for part in (entity.text, entity.label)]
+
+
 def _commands(block: str) -> list[str]:
     """The lines of a block; a line that ends in a backslash continues on the next line."""
     return block.replace("\\\n", " ").splitlines()

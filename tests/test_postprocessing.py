@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hanlattice
 from hanlattice.document import Entity
 from hanlattice.postprocessing import (
     apply_rules,
     entities_of,
+    join_at_brackets,
     merge_patterns,
     merge_windows,
     plain_entities,
@@ -235,3 +237,35 @@ def test_nested_entities_of_one_character_are_one_entity() -> None:
     spans = [ScoredSpan(0, 2, "ORG", 0.5), ScoredSpan(0, 4, "LOC", 0.7), ScoredSpan(2, 4, "ORG", 0.9)]
     found = entities_of("㍿好", plain, spans, nested=True)
     assert [(e.text, e.label, e.score) for e in found] == [("㍿", "ORG", 0.9), ("㍿", "LOC", 0.7)]
+
+
+class TestNamesThatWereCutAtABracket:
+    def joined(self, text: str, *spans: ScoredSpan) -> list[tuple[str, str, float]]:
+        return [(text[s.start : s.end], s.label, s.score) for s in join_at_brackets(text, spans)]
+
+    @pytest.mark.parametrize("text", ["腾讯科技（深圳）有限公司", "腾讯科技(深圳)有限公司"])
+    def test_they_are_one_name_with_the_label_of_its_end(self, text: str) -> None:
+        parts = ScoredSpan(0, 4, "LOC", 0.9), ScoredSpan(5, 12, "ORG", 0.6)
+        assert self.joined(text, *parts) == self.joined(text, *parts[::-1]) == [(text, "ORG", 0.6)]
+
+    @pytest.mark.parametrize(
+        ("text", "start", "end"),
+        [
+            ("华为（深圳）", 3, 5),
+            ("李明（在（深圳）公司", 3, 10),  # the bracket opens in the second one
+            ("李明，深圳）公司", 3, 8),
+            ("李明（在深圳）公司", 4, 9),
+        ],
+    )
+    def test_others_stay_as_they_are(self, text: str, start: int, end: int) -> None:
+        spans = [ScoredSpan(0, 2, "ORG", 0.9), ScoredSpan(start, end, "ORG", 0.6)]
+        assert join_at_brackets(text, spans) == spans
+
+    def test_the_packaged_model(self) -> None:
+        ner = hanlattice.load()
+        text = "腾讯科技（深圳）有限公司和腾讯科技(深圳)有限公司"
+        for longer in (text, "１。" + text, text * 9):
+            names = {entity.text for entity in ner(longer).entities if "科技" in entity.text}
+            assert names == {"腾讯科技（深圳）有限公司", "腾讯科技(深圳)有限公司"}
+        with ner.using(convention="words"):
+            assert not any("科技（" in word.text for word in ner(text).words or ())

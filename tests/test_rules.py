@@ -87,3 +87,11 @@ def test_a_rule_for_the_text_as_given_wins(ner: hanlattice.NER) -> None:
     for text, label in force.items():
         with ner.using(force=force):
             assert (text, label) in [(e.text, e.label) for e in ner(f"昨天{text}上市。").entities]
+
+
+def test_a_forced_text_is_not_a_part_of_a_latin_word(ner: hanlattice.NER) -> None:
+    force = {"AI": "ORG", "小米1": "WORK"}
+    assert ("AI", "ORG") in found(ner, "他在AI公司", force=force)
+    for text in ("OpenAI在北京", "AIDS和EMAIL", "买了小米14", "ＯｐｅｎＡＩ"):
+        assert {"AI", "ＡＩ", "小米1"}.isdisjoint(name for name, _ in found(ner, text, force=force))
+    assert found(ner, "AI", force=force) == [("AI", "ORG")]

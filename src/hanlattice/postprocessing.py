@@ -3,10 +3,11 @@
 The pipeline calls these steps in this order:
 
 1. `merge_windows` merges the spans of all windows of a text.
-2. `trim_edges` removes characters that no entity starts or ends with.
-3. `apply_rules` drops spans below the threshold and blocked spans, and adds forced ones.
-4. `entities_of` maps offsets to the text as given, and resolves overlaps.
-5. `merge_patterns` adds the entities of patterns.
+2. `join_at_brackets` joins the two parts of a name that was cut at a bracket.
+3. `trim_edges` removes characters that no entity starts or ends with.
+4. `apply_rules` drops spans below the threshold and blocked spans, and adds forced ones.
+5. `entities_of` maps offsets to the text as given, and resolves overlaps.
+6. `merge_patterns` adds the entities of patterns.
 """
 
 from bisect import bisect_right
@@ -16,12 +17,15 @@ from typing import TYPE_CHECKING
 from hanlattice.document import Entity
 from hanlattice.rules import Blocked, Forced
 from hanlattice.spans import Ranges, ScoredSpan, Span, first_of_overlapping, rows_of
-from hanlattice.text.edges import Edges, is_never_trimmed, trimmed
+from hanlattice.text.edges import Edges, closes_early, is_never_trimmed, trimmed
 from hanlattice.text.normalise import Normalised, NormalisedTexts
 from hanlattice.text.windows import Window, WindowsOfTexts
 
 if TYPE_CHECKING:
     from hanlattice.patterns import Priority
+
+BRACKETS = frozenset("(（")
+"""A name may go on after them: 腾讯科技（深圳）有限公司."""
 
 
 def plain_entities(
@@ -33,7 +37,8 @@ def plain_entities(
     """What the steps up to `entities_of` return for each text with spans; None if they have to be called.
 
     Nearly all texts need no call: entities begin and end with characters that are never trimmed, do not overlap and
-    have no gaps, and a text that is longer than a window keeps its offsets when it is normalised.
+    have no gaps, none follows a bracket after another one, and a text that is longer than a window keeps its
+    offsets when it is normalised.
 
     Args:
         texts: texts as given.
@@ -67,7 +72,7 @@ def plain_entities(
         )
         if origin is not None:
             start, end = origin.original(start, end)
-        if gaps or start < last or not is_kept:
+        if gaps or start < last or not is_kept or (start == last + 1 and text[last] in BRACKETS):
             plain[here] = None
         last = end
         own.append(Entity(text[start:end], label, start, end, score))
@@ -116,6 +121,29 @@ def merge_windows(
 
 def _moved(span: ScoredSpan, by: int) -> ScoredSpan:
     return ScoredSpan.of(span.span.moved(by), span.score)
+
+
+def join_at_brackets(text: str, spans: Sequence[ScoredSpan]) -> list[ScoredSpan]:
+    """The spans, where a bracket opens between two of them and closes inside the second one as one span.
+
+    So 腾讯科技（深圳）有限公司 is one name. Its label is that of the second part, as the head of a name is at its
+    end, and its score is the lower one. Spans with gaps stay as they are.
+    """
+    joined: list[ScoredSpan] = []
+    for span in sorted(spans):
+        before = joined[-1] if joined else None
+        if (
+            before is not None
+            and span.start == before.end + 1
+            and text[before.end] in BRACKETS
+            and not (before.gaps or span.gaps)
+            and closes_early(text, span.start, span.end)
+        ):
+            score = min(before.score, span.score)
+            joined[-1] = ScoredSpan(before.start, span.end, span.label, score)
+        else:
+            joined.append(span)
+    return joined
 
 
 def trim_edges(text: str, spans: Sequence[ScoredSpan], edges: Edges) -> list[ScoredSpan]:

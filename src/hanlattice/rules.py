@@ -43,11 +43,11 @@ class Forced:
             plain: its normal form.
         """
         matches = []  # those of the texts as given come first: they win if two texts have the same normal form
-        for match in _matches(self._given, text):
+        for match in _whole(self._given, text):
             start, end = _within(plain, match.start, match.end)
             if start < end:
                 matches.append((start, end, match.label))
-        matches += [(match.start, match.end, match.label) for match in _matches(self._plain, plain.text)]
+        matches += [(match.start, match.end, match.label) for match in _whole(self._plain, plain.text)]
         chosen: list[ScoredSpan] = []
         for start, end, label in sorted(matches, key=lambda match: (match[0], -match[1])):
             if not chosen or chosen[-1].end <= start:
@@ -83,10 +83,20 @@ def _has(block: Block, text: str, label: str) -> bool:
     return labels is None or label == labels or (not isinstance(labels, str) and label in labels)
 
 
-def _matches(words: Lexicon, text: str) -> Iterable[Span]:
+def _whole(words: Lexicon, text: str) -> Iterable[Span]:
+    """The matches that are not a part of a longer run of Latin letters and digits: not AI in OpenAI."""
     matches = words.match(text)
     rows = zip(matches.start.tolist(), matches.end.tolist(), matches.word.tolist(), strict=True)
-    return [Span(start, end, words.label(word) or "") for start, end, word in rows]
+    return [
+        Span(start, end, words.label(word) or "")
+        for start, end, word in rows
+        if not (_is_inside_a_run(text, start) or _is_inside_a_run(text, end))
+    ]
+
+
+def _is_inside_a_run(text: str, at: int) -> bool:
+    """Whether ASCII letters or digits stand on both sides of the boundary before ``at``."""
+    return 0 < at < len(text) and all(c.isascii() and c.isalnum() for c in text[at - 1 : at + 1])
 
 
 def _within(plain: Normalised, start: int, end: int) -> tuple[int, int]:

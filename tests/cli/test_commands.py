@@ -131,6 +131,12 @@ class TestEveryCommand:
             ["predict", "x", "--format", "pdf"],
             ["predict", "x", "--threshold", "2"],
             ["predict", "x", "--batch-size", "0"],
+            ["predict", "x", "--patterns", "XX"],
+            ["predict", "x", "--patterns", "all", "--today", "5 March"],
+            ["predict", "x", "--today", "2024-03-05"],
+            ["predict", "x", "--force", "北京=XX"],
+            ["predict", "x", "--block", "北京=XX"],
+            ["predict", "x", "--device", "disk"],
             ["predict", "x", "--format", "brat"],
             ["predict", "x", "--output", "x.JSON"],
             ["train", "--train", "x"],
@@ -766,6 +772,14 @@ class TestEvaluate:
         )
         counts = [json.loads(out)["models"][str(tiny.trained())]["micro"]["correct"] for out in (exact, partial)]
         assert counts == [0, 1]
+
+    def test_entities_with_labels_that_the_model_lacks_are_named(self, run: Run, tmp_path: Path) -> None:
+        entity = {"start": 0, "end": 2, "label": "NAME"}
+        gold = file_of(tmp_path / "gold.jsonl", json.dumps({"text": "李明在重庆", "entities": [entity]}))
+        result = run("evaluate", gold, "--model", tiny.trained())
+        assert f"{gold}:1: NAME '李明' cannot be predicted: the model has no label NAME\n" in result.out
+        rows = json.loads(run("evaluate", gold, "--model", tiny.trained(), "--format", "json").out)["models"]
+        assert rows[str(tiny.trained())]["unreachable"] == [f"{gold}:1: NAME '李明'"]
 
     def test_unreachable_entities_are_counted_and_the_first_printed(self, run: Run, tmp_path: Path) -> None:
         ends = [{"start": 3, "end": end, "label": "LOC"} for end in (5, 6, 7, 8, 9)]

@@ -1,6 +1,7 @@
 """The service over HTTP, in real processes: right answers, and clear ones to whatever is wrong."""
 
 import contextlib
+import gzip
 import json
 import socket
 import threading
@@ -334,6 +335,16 @@ class TestMistakes:
             answer = service.client.put("/v1/lexicons/x", content=content, headers=headers)
             assert answer.status_code == status, answer.text
         assert service.client.put("/v1/lexicons/x", content=b"[]").status_code == 415
+
+    def test_in_compressed_bodies_are_named(self, service: Served) -> None:
+        for method, path in (("POST", "/v1/entities"), ("PUT", "/v1/lexicons/x")):
+            for content in (gzip.compress(b'{"text": "a"}'), b'{"text": "a"}'):
+                headers = {"content-type": "application/json", "content-encoding": "gzip"}
+                answer = service.client.request(method, path, content=content, headers=headers)
+                assert answer.status_code == 415, answer.text
+                assert "without Content-Encoding: gzip" in answer.json()["error"]
+        headers = {"content-type": "application/json", "content-encoding": "identity"}
+        assert service.client.post("/v1/entities", content=b'{"text": "a"}', headers=headers).status_code == 200
 
     def test_in_words_are_named_before_a_lexicon_is_stored(self, service: Served) -> None:
         long = "长" * 65

@@ -164,6 +164,7 @@ def test_what_needs_no_tidying_is_left_alone(text: str) -> None:
         ("李明 \n 在北京", "李明，在北京"),
         ("李明\r\nin\u2028北京\x85ok", "李明\nin\n北京\nok"),
         ("今天😀😀👍🏽好", f"今天{SYMBOL}好"),
+        ("今天\ud83d好\ude00", f"今天{SYMBOL}好{SYMBOL}"),
         ("❤️李明❤\ufe0f❤", f"{SYMBOL}李明{SYMBOL}"),
         ("👨\u200d👩\u200d👧和🇨🇳", f"{SYMBOL}和{SYMBOL}"),
         ("好\ue000\ufffd的", f"好{SYMBOL}的"),

@@ -1,7 +1,7 @@
 """``hanlattice evaluate``: the scores of a model on an annotated corpus."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial as partial_function
@@ -68,18 +68,19 @@ class Result:
     """What is printed for one model.
 
     Attributes:
-        unreachable: the first entities that the model cannot predict, one line each.
+        unreachable: the first entities that the model cannot predict, one line each, and why not.
         at: the score at each threshold of ``--thresholds``.
     """
 
     report: "Report"
-    unreachable: Sequence[str]
+    unreachable: Sequence[tuple[str, str]]
     calibration_error: float
     at: "Mapping[float, Score]"
 
     def to_dict(self) -> dict[str, Any]:
         row = self.report.to_dict()
-        row |= {"unreachable": self.unreachable, "calibration_error": self.calibration_error}
+        row |= {"unreachable": [entity for entity, _ in self.unreachable]}
+        row |= {"calibration_error": self.calibration_error}
         steps = [{"threshold": step, **score.to_dict()} for step, score in self.at.items()]
         return row | ({"thresholds": steps} if steps else {})
 
@@ -87,7 +88,7 @@ class Result:
         return [
             self.report.to_markdown() if markdown else str(self.report),
             "",
-            *(f"{entity} cannot be predicted together with the other gold entities" for entity in self.unreachable),
+            *(f"{entity} cannot be predicted{reason}" for entity, reason in self.unreachable),
             f"expected calibration error of confidences: {self.calibration_error:.4f} (10 bins)",
             *(f"from {step:g} up: {score}" for step, score in self.at.items()),
             "",
@@ -187,8 +188,8 @@ def evaluate(
             )
     titles = _titles([name for name, _ in models], ners)
     results = {
-        title: _result(evaluation, documents, threshold, steps, partial)
-        for title, evaluation in zip(titles, evaluations, strict=True)
+        title: _result(evaluation, ner.labels, documents, threshold, steps, partial)
+        for title, ner, evaluation in zip(titles, ners, evaluations, strict=True)
     }
     mode = _mode(
         gold, strict=strict, partial=partial, convention=convention, threshold=threshold, patterns=patterns
@@ -307,6 +308,7 @@ def _evaluation(
 
 def _result(
     evaluation: "Evaluation",
+    labels: Collection[str],
     documents: "Sequence[Document]",
     threshold: float,
     steps: Sequence[float],
@@ -314,9 +316,15 @@ def _result(
 ) -> Result:
     from hanlattice.evaluation.recall_bound import described
 
+    reasons = (
+        " together with the other gold entities" if known else f": the model has no label {span.label}"
+        for spans in evaluation.unreachable
+        for span in spans
+        for known in (span.label in labels,)
+    )
     return Result(
         evaluation.report(threshold=threshold, partial=partial),
-        list(islice(described(documents, evaluation.unreachable), NAMED)),
+        list(islice(zip(described(documents, evaluation.unreachable), reasons, strict=True), NAMED)),
         evaluation.confidences(threshold).error,
         {step: evaluation.report(threshold=step, partial=partial).micro for step in steps},
     )

@@ -2,14 +2,14 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hanlattice.errors import ConfigError, DataError
+from hanlattice.errors import ConfigError, DataError, HanlatticeError
 
 if TYPE_CHECKING:
     from hanlattice.lexicon import Lexicon
@@ -79,8 +79,27 @@ EngineOption = Annotated[
     Engine, typer.Option("--engine", help="What runs the model; auto takes the first that can.")
 ]
 Int8Option = Annotated[bool, typer.Option("--int8", help="Multiply with int8 weights (native engine).")]
+
+
+def _checked_device(device: str) -> str:
+    """
+    Raises:
+        typer.BadParameter: it is not the name of a device.
+    """
+    from hanlattice.config.settings import DEVICE
+
+    if not DEVICE.fullmatch(device) or device == "auto":
+        raise typer.BadParameter(f"{device!r} is not 'cpu', 'cuda' or another that torch has, such as 'cuda:1'")
+    return device
+
+
 DeviceOption = Annotated[
-    str, typer.Option("--device", help="Device of the model: cpu, or one that torch has, such as cuda:1.")
+    str,
+    typer.Option(
+        "--device",
+        help="Device of the model: cpu, or one that torch has, such as cuda:1.",
+        callback=_checked_device,
+    ),
 ]
 ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Threads of the model; 0 for one per core.")]
 ForceOption = Annotated[
@@ -126,17 +145,20 @@ def chosen_patterns(patterns: str | None, today: str | None) -> "Patterns | None
     """The patterns of the options ``--patterns`` and ``--today``.
 
     Raises:
-        ConfigError: there is no such kind, the day is none, or there is a day without patterns.
+        typer.BadParameter: there is no such kind, the day is none, or there is a day without patterns.
         DataError: the file cannot be read, or has a wrong entry.
     """
     if patterns is None and today is None:
         return None
     from hanlattice.patterns import day_of, patterns_of
 
-    chosen = patterns_of(patterns)
+    try:
+        chosen, day = patterns_of(patterns), day_of(today)
+    except ConfigError as error:
+        raise typer.BadParameter(str(error)) from None
     if chosen is None:
-        raise ConfigError("--today needs --patterns, such as --patterns all")
-    return chosen.on(day_of(today))
+        raise typer.BadParameter("--today needs --patterns, such as --patterns all")
+    return chosen.on(day)
 
 
 def with_model(arguments: Sequence[str], model: str | None, *names: str) -> tuple[str | None, list[str]]:
@@ -274,9 +296,17 @@ def following(
     threshold: float = 0.0,
     patterns: "Patterns | None" = None,
 ) -> Iterator["NER"]:
-    """Within the ``with`` block, the model follows ``--force``, ``--block``, ``--threshold`` and ``--patterns``."""
+    """Within the ``with`` block, the model follows ``--force``, ``--block``, ``--threshold`` and ``--patterns``.
+
+    Raises:
+        typer.BadParameter: the model has no such label.
+    """
     rules = {"force": forced(force) or None, "block": blocked(block) or None}
-    with ner.using(**rules, threshold=threshold, patterns=patterns):  # type: ignore[arg-type]
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(ner.using(**rules, threshold=threshold, patterns=patterns))  # type: ignore[arg-type]
+        except HanlatticeError as error:
+            raise typer.BadParameter(str(error)) from None
         yield ner
 
 

@@ -258,7 +258,7 @@ class Sentences(Sequence[Encoded]):
     def in_batches(
         self, batch_size: int, find: Callable[[Sequence[Encoded]], Iterable[list[ScoredSpan]]]
     ) -> list[list[ScoredSpan]]:
-        """The spans of each sentence; ``find`` gives those of a batch, see :meth:`by_size`. An empty one has none."""
+        """The spans of each sentence; ``find`` gives those of a batch, see :meth:`by_size`."""
         every = list(self)
         found: list[list[ScoredSpan]] = [[] for _ in every]
         for rows in self.by_size(batch_size):

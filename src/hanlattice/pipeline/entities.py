@@ -9,6 +9,7 @@ from hanlattice.pipeline.reading import Reading
 from hanlattice.postprocessing import (
     apply_rules,
     entities_of,
+    join_at_brackets,
     merge_patterns,
     merge_windows,
     overlapping,
@@ -55,7 +56,10 @@ def _entities(
     """The entities of one text from the spans found in each of its windows."""
     text, plain, cut = reading.texts[index], reading.normalised[index], reading.windows
     spans_of_windows = found[cut.first[index] : cut.first[index + 1]]
-    spans = trim_edges(plain.text, merge_windows(cut.of(index), spans_of_windows, nested=nested), edges)
+    spans = merge_windows(cut.of(index), spans_of_windows, nested=nested)
+    if edges == "punctuation" and not nested:
+        spans = join_at_brackets(plain.text, spans)
+    spans = trim_edges(plain.text, spans, edges)
     if overrides.has_rules:
         threshold, block, force = overrides.threshold, overrides.block, overrides.force
         spans = apply_rules(text, plain, spans, threshold=threshold, block=block, force=force)

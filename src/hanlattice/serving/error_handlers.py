@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from hanlattice.serving.errors import RequestError, body_error, field_error, internal_error, is_json, not_json
+from hanlattice.serving.errors import RequestError, body_error, field_error, internal_error, media_error
 from hanlattice.serving.lexicons import LexiconFault, TooManyLexicons, UnknownLexicon
 from hanlattice.serving.logs import log_event
 from hanlattice.serving.schema import FieldError
@@ -46,15 +46,15 @@ async def _on_request_error(request: Request, error: Exception) -> Response:
 async def _on_validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors = error.errors()
-    if any(e["loc"][:1] == ("body",) for e in errors) and not is_json(request):
-        return await _on_request_error(request, not_json())
-    return await _on_request_error(request, body_error(errors))
+    wrong = media_error(request) if any(e["loc"][:1] == ("body",) for e in errors) else None
+    return await _on_request_error(request, wrong or body_error(errors))
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 400:  # the framework reports a body that it cannot decode only by the status
-        return await _on_request_error(request, RequestError(400, "the body is not JSON in UTF-8"))
+        broken = media_error(request) or RequestError(400, "the body is not JSON in UTF-8")
+        return await _on_request_error(request, broken)
     headers = error.headers if error.status_code != 405 else {"Allow": ", ".join(_methods_of(request))}
     return await _on_request_error(request, RequestError(error.status_code, str(error.detail), headers=headers))
 

@@ -48,9 +48,14 @@ def field_error(field: str, problem: str) -> RequestError:
     return RequestError(422, "the request cannot be understood", [FieldError(field=field, problem=problem)])
 
 
-def is_json(request: Request) -> bool:
-    """Whether the client declares the body as JSON. A form on another web page cannot do so."""
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
+def media_error(request: Request) -> RequestError | None:
+    """The error of a body that is compressed, or not declared as JSON, which a form on another page cannot do."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        return RequestError(415, "send JSON: Content-Type: application/json")
+    encoding = request.headers.get("content-encoding", "").strip().lower()
+    if encoding not in ("identity", ""):
+        return RequestError(415, f"the body is not decompressed; send it without Content-Encoding: {encoding[:20]}")
+    return None
 
 
 def body_error(errors: Sequence[Any]) -> RequestError:
@@ -68,8 +73,3 @@ def body_error(errors: Sequence[Any]) -> RequestError:
 def internal_error() -> RequestError:
     """The error of a fault of the service, which the log describes."""
     return RequestError(500, "internal error; look up this request id in the log")
-
-
-def not_json() -> RequestError:
-    """The error of a request that is not declared as JSON."""
-    return RequestError(415, "send JSON: Content-Type: application/json")

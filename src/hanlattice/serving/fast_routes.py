@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hanlattice.serving.errors import RequestError, body_error, internal_error, is_json, not_json
+from hanlattice.serving.errors import RequestError, body_error, internal_error, media_error
 
 _QUICK = 0.2  # seconds; in most requests the answer comes sooner, and a look at the connection would only cost time
 
@@ -96,11 +96,12 @@ async def _parsed_body(endpoint: Any, request: Request) -> BaseModel:
     """The body of a request, checked against the type of its endpoint.
 
     Raises:
-        RequestError: the body is not JSON, is not declared as JSON, or does not have the type of the endpoint.
+        RequestError: the body is compressed, is not JSON or not declared as JSON, or does not have the type of the
+            endpoint.
     """
     kind: type[BaseModel] = endpoint.__annotations__["body"]
-    if not is_json(request):
-        raise not_json()
+    if (wrong := media_error(request)) is not None:
+        raise wrong
     content = await request.body()
     try:
         return kind.model_validate_json(content)

@@ -37,6 +37,12 @@ def trimmed(text: str, start: int, end: int, edges: Edges) -> tuple[int, int] | 
     return start, end
 
 
+def closes_early(text: str, start: int, end: int) -> bool:
+    """Whether a bracket inside ``[start, end)`` closes one that was opened before it, as in 深圳）有限公司."""
+    inside = [at for at in range(start + 1, end - 1) if text[at] in ")）"]
+    return bool(inside) and not _paired(text, start, end).issuperset(inside)
+
+
 def is_never_trimmed(character: str) -> bool:
     """Whether no edges trim a character: a common Chinese character, an ASCII letter or a digit."""
     return "\u3400" <= character <= "\u9fff" or (character.isascii() and character.isalnum())

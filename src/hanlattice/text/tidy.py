@@ -3,7 +3,7 @@
 Every character of the result has the range of the original from which it comes.
 
 - Invisible characters (zero-width, control, variation selectors) are dropped.
-- A run of emoji, private-use characters and U+FFFD becomes one `SYMBOL`.
+- A run of emoji, private-use characters, U+FFFD and halves of surrogate pairs becomes one `SYMBOL`.
 - A run of white space becomes one blank, or one line feed if it has a line end. It is dropped at both ends of the
   text, between punctuation and a Chinese character (blanks only), in runs of single characters ("小 米 手 机"), at
   the ends of lines in a hard-wrapped paragraph, and in segmented text. Between other Chinese words it becomes the
@@ -30,7 +30,7 @@ _INVISIBLE = (
     "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufe00-\ufe0f\u20e3"
 )
 _EMOJI = (
-    "\u231a\u231b\u23e9-\u23fa\u2600-\u2604\u2607-\u27bf\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55\ue000-\uf8ff\ufffd"
+    "\u231a\u231b\u23e9-\u23fa\u2600-\u2604\u2607-\u27bf\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55\ud800-\uf8ff\ufffd"
     "\U0001f000-\U0001f0ff\U0001f170-\U0001f19a\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff\U000e0020-\U000e007f"
     "\U000f0000-\U000ffffd"
 )
