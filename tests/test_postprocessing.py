@@ -269,3 +269,12 @@ class TestNamesThatWereCutAtABracket:
             assert names == {"腾讯科技（深圳）有限公司", "腾讯科技(深圳)有限公司"}
         with ner.using(convention="words"):
             assert not any("科技（" in word.text for word in ner(text).words or ())
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_markers_of_footnotes_and_lists_are_trimmed(nested: bool) -> None:
+    text = "①张伟¹²和Q③、④在H₂O公司²"
+    plain = Normaliser(nfkc=True)(text)
+    spans = [(0, 5), (6, 8), (9, 10), (11, 16), (11, 17)]
+    found = entities_of(text, plain, [ScoredSpan(a, b, "ORG", 0.5) for a, b in spans], nested=nested)
+    assert [e.text for e in found] == ["张伟", "Q", "H₂O公司"]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from hanlattice.document import Entity
 from hanlattice.rules import Blocked, Forced
 from hanlattice.spans import Ranges, ScoredSpan, Span, first_of_overlapping, rows_of
-from hanlattice.text.edges import Edges, closes_early, is_never_trimmed, trimmed
+from hanlattice.text.edges import MARKERS, Edges, closes_early, is_never_trimmed, trimmed
 from hanlattice.text.normalise import Normalised, NormalisedTexts
 from hanlattice.text.windows import Window, WindowsOfTexts
 
@@ -72,7 +72,14 @@ def plain_entities(
         )
         if origin is not None:
             start, end = origin.original(start, end)
-        if gaps or start < last or not is_kept or (start == last + 1 and text[last] in BRACKETS):
+        if (
+            gaps
+            or start < last
+            or not is_kept
+            or (start == last + 1 and text[last] in BRACKETS)
+            or (first.isdigit() and text[start] in MARKERS)
+            or (final.isdigit() and text[end - 1] in MARKERS)
+        ):
             plain[here] = None
         last = end
         own.append(Entity(text[start:end], label, start, end, score))
@@ -214,7 +221,8 @@ def _is_blocked(text: str, plain: Normalised, span: ScoredSpan, block: Blocked) 
 def entities_of(text: str, plain: Normalised, spans: Sequence[ScoredSpan], *, nested: bool) -> tuple[Entity, ...]:
     """Entities with offsets in the text as given, from spans with offsets in its normalised form ``plain``.
 
-    Unless entities may be ``nested``, overlapping ones are dropped.
+    Markers of footnotes and lists at their ends are trimmed. Unless entities may be ``nested``, overlapping ones
+    are dropped.
     """
     if plain.is_aligned:
         entities = [
@@ -224,14 +232,28 @@ def entities_of(text: str, plain: Normalised, spans: Sequence[ScoredSpan], *, ne
             for start, end, label, score, gaps in spans
         ]
     else:
-        entities = _without_repetitions([_entity(text, plain, span) for span in spans])
-    return tuple(entities if nested else _without_overlaps(entities))
+        entities = [_entity(text, plain, span) for span in spans]
+    entities = [kept for entity in entities if (kept := _without_markers(text, entity)) is not None]
+    return tuple(_without_repetitions(entities) if nested else _without_overlaps(entities))
+
+
+def _without_markers(text: str, entity: Entity) -> Entity | None:
+    """The entity without `MARKERS` at its ends; None if it has nothing else."""
+    start, end = entity.start, entity.end
+    while start < end and text[start] in MARKERS:
+        start += 1
+    while start < end and text[end - 1] in MARKERS:
+        end -= 1
+    if (start, end) == (entity.start, entity.end) or len(entity.fragments) > 1:
+        return entity
+    return Entity(text[start:end], entity.label, start, end, entity.score) if start < end else None
 
 
 def _without_repetitions(entities: Sequence[Entity]) -> list[Entity]:
     """The entities, of several of the same characters and label the one with the highest score.
 
-    Two spans of a normalised text may lie in a single character of the text as given, such as ㍿.
+    Two spans of a normalised text may lie in a single character of the text as given, such as ㍿, or differ in
+    markers only.
     """
     best: dict[tuple[str, Ranges], Entity] = {}
     for entity in entities:

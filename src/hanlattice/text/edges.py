@@ -8,6 +8,9 @@ Edges = Literal["blank", "punctuation"]
 
 SEPARATORS = frozenset("，。、；：！？,;:@#…—～~·|/\\^=*_")
 MARKS = frozenset(".!?+-&")  # one of them may end a name in Latin letters: Yahoo!, Inc., Disney+
+MARKERS = frozenset("¹²³⁰⁴⁵⁶⁷⁸⁹①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳")
+"""Digits of footnotes and lists, which normalisation makes ordinary ones. They are not part of a name."""
+
 _CLOSING = {"(": ")", "（": "）", "[": "]", "［": "］", "【": "】", "{": "}", "｛": "｝", "《": "》", "〈": "〉",
             "「": "」", "『": "』", "“": "”", "‘": "’", "<": ">", "〔": "〕", "〖": "〗"}  # fmt: skip
 _OPENING = {closing: opening for opening, closing in _CLOSING.items()}
