@@ -72,14 +72,8 @@ def plain_entities(
         )
         if origin is not None:
             start, end = origin.original(start, end)
-        if (
-            gaps
-            or start < last
-            or not is_kept
-            or (start == last + 1 and text[last] in BRACKETS)
-            or (first.isdigit() and text[start] in MARKERS)
-            or (final.isdigit() and text[end - 1] in MARKERS)
-        ):
+        is_marked = (first.isdigit() and text[start] in MARKERS) or (final.isdigit() and text[end - 1] in MARKERS)
+        if gaps or start < last or not is_kept or is_marked or (start == last + 1 and text[last] in BRACKETS):
             plain[here] = None
         last = end
         own.append(Entity(text[start:end], label, start, end, score))

@@ -219,13 +219,17 @@ class Lexicon:
         checks.warn_of_short(rewritten, self.shortest, source)
         checks.warn_of_two_labels(rewritten, traits, source)
         with self._lock:
-            pending = self._pending
-            for text, trait in zip(rewritten, traits, strict=True):
-                if trait is not BARE or text not in pending:
-                    pending[text] = trait
-                elif pending[text] is None:  # it was removed
-                    pending[text] = PLAIN
-            pending.pop("", None)  # words of which normalisation leaves nothing
+            self._postpone(rewritten, traits)
+
+    def _postpone(self, texts: Sequence[str], traits: Sequence[Traits]) -> None:
+        """Add words to the pending edits."""
+        pending = self._pending
+        for text, trait in zip(texts, traits, strict=True):
+            if trait is not BARE or text not in pending:
+                pending[text] = trait
+            elif pending[text] is None:  # it was removed
+                pending[text] = PLAIN
+        pending.pop("", None)  # words of which normalisation leaves nothing
 
     @property
     def state(self) -> Snapshot:

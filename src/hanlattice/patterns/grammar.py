@@ -72,7 +72,7 @@ _RUN = re.compile(rf"[A-Za-z0-9]+(?:\.[A-Za-z0-9]+)*|[{''.join(sorted(numerals.N
 _ALONE = re.compile(
     r"""[0-9]++(?=$|[()\[\]{}<>"'!?;。“”‘’《》【】\n]|、(?![0-9]))"""
 )  # digits that nothing continues
-_ALONE_LENGTHS = frozenset({3, 5, 6, *range(10, 20)})
+_ALONE_LENGTHS = frozenset({3, 5, 6, 7, 8, *range(10, 20)})
 _NUMBERED = ("订单号", "订单", "单号", "流水号", "序列号", "编号", "学号", "工号", "发票号", "qq群", "qq号", "qq")
 _NUMBERS = frozenset({"ID_CARD", "PHONE", "BANK_CARD", "STOCK"})
 """Kinds that are nothing but digits, so that a word before them may name them something else."""

@@ -32,6 +32,7 @@ MYRIADS = {"万": 10**4, "亿": 10**8}
 TWENTIES = {"廿": "二十", "卅": "三十"}
 UNKNOWN = frozenset("几数")
 ABOUT = frozenset("多余来")
+_BEFORE_POINT = frozenset(" :(Oo") | {""}  # .5 is not 5; after a word, the point may end a sentence
 _FINANCIAL = frozenset("壹贰叁肆伍陆柒捌玖")
 SIGNS = {"+": 1, "-": -1, "负": -1}
 
@@ -202,9 +203,9 @@ def _range(low: Amount, high: Amount, *, descending: bool) -> Amount | None:
 
 def single(scan: Scan, i: int) -> Amount | None:
     """The number at ``i`` that is not a range with a joint, such as 3.5万, 十二点五, 两三百 or 20余万."""
-    if scan[i - 1] == "第":
+    if scan[i - 1] == "第" or (scan[i - 1] == "." and scan[i] in DIGITS and scan[i - 2] in _BEFORE_POINT):
         return None
-    if scan[i] == "上" and scan[i + 1] in ("百", "千", "万", "亿", "十"):
+    if scan[i] == "上" and scan[i - 1] != "以" and scan[i + 1] in ("百", "千", "万", "亿", "十"):
         return scan.once(single, i + 1)
     found = _arabic(scan, i) if scan[i] in DIGITS else _chinese(scan, i)
     if found is None or scan[found.end] not in ABOUT:

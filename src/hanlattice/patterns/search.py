@@ -144,9 +144,10 @@ class Patterns:
         return tuple(found)
 
     def _matches(self, scan: Scan) -> Iterator[Match]:
-        """All matches, those of the user's patterns first."""
+        """All matches, those of the user's patterns first. A title is of no built-in kind: 《十年》."""
         own = chain.from_iterable(pattern.matches(scan) for pattern in self.own)
-        return chain(own, grammar(self._labels).matches(scan) if self.kinds else ())
+        found = grammar(self._labels).matches(scan) if self.kinds else ()
+        return chain(own, (m for m in found if not (scan[m.start - 1] == "《" and scan[m.end] == "》")))
 
 
 def find(

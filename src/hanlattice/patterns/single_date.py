@@ -13,8 +13,9 @@ from hanlattice.patterns.calendar import (
     months_after,
     week,
 )
+from hanlattice.patterns.day import day_alone, day_of_month
 from hanlattice.patterns.kinds import duration
-from hanlattice.patterns.part_of_year import day_with_unit, holiday, in_month, inside_year, part_of_a_year
+from hanlattice.patterns.part_of_year import holiday, in_month, inside_year, part_of_a_year
 from hanlattice.patterns.scan import BEFORE_VERSION, DIGITS, Scan, Words
 from hanlattice.patterns.year import century_at, century_of_era, from_year
 
@@ -38,6 +39,13 @@ _STEPS = Words({"上上": -2, "上": -1, "上一": -1, "这": 0, "这一": 0, "�
 _WEEKDAYS = dict(zip("一二三四五六日天", (1, 2, 3, 4, 5, 6, 7, 7), strict=True))
 
 
+# Before a date that recurs, and so has no year, month or week: 每周三, 每年的3月, 每月5日和20日.
+_EVERY = re.compile(
+    "(?:每(?:年度?|个?月|个|周|星期|逢|到|当)?|逢)的?"
+    "(?:(?:(?:周|星期|礼拜)[一二三四五六日天]|[0-9]{1,2}[月日号]){1,3}[、和及或]){0,6}\\Z"
+)
+_LONGEST_LIST = 32  # characters before a date
+
 WHOLE = frozenset("年度月份")
 """The last character of a year or month, after which a part of it may follow."""
 
@@ -48,24 +56,6 @@ _OFFSETS = Words({"以前": -1, "之前": -1, "前": -1, "以后": 1, "之后": 
 _NO_OFFSET = ("前后", "前者", "前沿", "前途", "前列", "后者", "后期", "后勤", "后代", "后辈")
 _NO_RELATIVE = ("今日头条", "明日之星", "后天性", "前天性")
 _NO_WEEKDAY = frozenset("鸣福围方大年代次个岁")
-
-_NO_DAY = frozenset("线楼门房院馆厅桌车床位台机井坑令文室店厂桥港")
-_NO_DAY_BEFORE = (
-    "之内", "以内", "卫星", "高炉", "球衣", "选手", "命令", "文件", "公告", "机组", "火箭", "飞船", "种子",
-    "探测器",
-)  # fmt: skip
-_NAMES = (
-    "嫦娥", "神舟", "天宫", "长征", "北斗", "东风", "天问", "玉兔", "风云", "中星", "遥感", "实践", "华龙", "雪龙",
-    "蛟龙", "天舟",
-)  # fmt: skip
-# Before a number with 号 that is not a day: the street, house or part of a house, as in 中山路15、16号, or 第. The
-# characters after (?<! are those of other words, such as 铁路, 知道 and 法院.
-_ADDRESS = re.compile(
-    "(?:(?<![公铁线道])路|(?<![知报轨渠通隧频])道|(?<![法医学务察影剧])院|(?<![景地])区|(?<![公儿校])园"
-    "|(?<![家这那哪村城店])里|[街巷弄村镇座幢栋厦附第]|胡同|单元|[一二三四五六七八九十]条"
-    "|[0-9一二三四五六七八九十号东西南北中]楼) ?[甲乙丙附]?(?:[0-9]{1,4}(?: ?、|号? ?[-~–—至到]) ?){0,4}\\Z"
-)
-_LONGEST_ADDRESS = 32  # characters before a number
 
 FIRST = frozenset("公第农阴旧夏闰正腊半周星礼").union(
     numerals.FIRST,
@@ -81,6 +71,15 @@ def on(scan: Scan, when: When) -> When:
     return when if scan.today is None else when.on(scan.today)
 
 
+def recurring(scan: Scan, i: int) -> Scan:
+    """The text without the given day if the date at ``i`` recurs, as in 每周三 and 每年3月5日."""
+    if scan.today is None:
+        return scan
+    before = scan.text[max(0, i - _LONGEST_LIST) : i]
+    is_every = ("每" in before or "逢" in before) and _EVERY.search(before) is not None
+    return Scan(scan.text) if is_every else scan
+
+
 def date_at(scan: Scan, i: int) -> Dated | None:
     """The date at ``i`` that is not a range of dates."""
     for form in _FORMS:
@@ -93,7 +92,7 @@ def date_at(scan: Scan, i: int) -> Dated | None:
 
 def day_at(scan: Scan, i: int) -> Dated | None:
     """The day of a month at ``i``, also in Chinese numerals, where the text before shows that it may be one."""
-    found = _day_of_month(scan, i)
+    found = day_of_month(scan, i)
     return None if found is None else found._replace(end=_after_weekday(scan, found.end))
 
 
@@ -165,36 +164,14 @@ def _relative_quarter(scan: Scan, i: int) -> Dated | None:
     return Dated(end, Calendar(year, part=part) if 0 < year < 10_000 else UNKNOWN)
 
 
-def _day_alone(scan: Scan, i: int) -> Dated | None:
-    """15日 or 15号, in Arabic digits, and not in an address."""
-    found = _day_of_month(scan, i) if scan[i] in DIGITS else None
-    if found is None or scan[i - 1] == "第" or (scan[i - 1] == "月" and scan[i - 2] in DIGITS):
-        return None
-    if scan[found.end - 1] == "日" and (side := _OFFSETS.at(scan, found.end)) is not None and side[1] > 0:
-        return Dated(side[0], UNKNOWN)  # 3日后: after three days, or after the third day
-    is_name = scan[found.end - 1] == "号" and (scan.follows(i, _NAMES) or _follows_an_address(scan, i))
-    return None if is_name else found
-
-
-def _day_of_month(scan: Scan, i: int) -> Dated | None:
-    """15日 or 十五号 that is not part of a word such as 十五日游 or 二号楼."""
-    found = day_with_unit(scan, i)
-    if found is None or scan[found[0]] in ("内", "游", *_NO_DAY) or scan.starts(found[0], *_NO_DAY_BEFORE) > 0:
-        return None
-    return Dated(found[0], Calendar(day=found[1]))
-
-
-def _follows_an_address(scan: Scan, i: int) -> bool:
-    """Whether a street or a house stands before ``i``, perhaps with other numbers of houses between."""
-    return _ADDRESS.search(scan.text, max(0, i - _LONGEST_ADDRESS), i) is not None
-
-
 def _offset(scan: Scan, i: int) -> Dated | None:
     """三天前, 两周后, 半年以前, 两年前的3月. The value is as exact as the unit: a month for 三个月前."""
     length = scan.once(duration.length, i)
     side = None if length is None else _OFFSETS.at(scan, length.end)
     if length is None or side is None or length.unit in duration.CLOCK or scan.starts(length.end, *_NO_OFFSET) > 0:
         return None
+    if scan.follows(length.end, ("日",)) and not scan.follows(length.end, ("工作日", "自然日", "交易日")):
+        return None  # 十日前 is mostly ten days before another day
     count = None if length.number is None else length.number * side[1]
     is_known = scan.today is not None and count is not None and count == int(count)
     when = _moved(scan, length.unit, int(count or 0)) if is_known else UNKNOWN
@@ -234,5 +211,5 @@ def _after_weekday(scan: Scan, i: int) -> int:
 
 _FORMS = (
     _numeric, _day_by_name, _week, century_at, century_of_era, from_year, _offset, holiday, _relative_month,
-    _relative_quarter, part_of_a_year, _day_alone,
+    _relative_quarter, part_of_a_year, day_alone,
 )  # fmt: skip

@@ -1,12 +1,13 @@
 """Years in a text: counted, relative and of eras, with the parts that follow them; decades and centuries."""
 
+import re
 from datetime import MAXYEAR, MINYEAR
 from typing import NamedTuple
 
 from hanlattice.patterns import numerals
 from hanlattice.patterns.calendar import UNKNOWN, Calendar, Dated, Fixed
 from hanlattice.patterns.numerals import Integer, integer
-from hanlattice.patterns.part_of_year import edge, inside_year, month_at
+from hanlattice.patterns.part_of_year import edge, inside_year, month_at, short_holiday
 from hanlattice.patterns.scan import Scan, Words
 
 PIVOT = 50
@@ -50,7 +51,19 @@ _SHORT_REIGNS = Words(
 )  # fmt: skip
 _SHARED_NAME, _SHARED_YEARS = "至元", 6  # another era of this name, from 1335 on, had so many years
 _CENTURIES = Words({"上世纪": 19, "上个世纪": 19, "本世纪": 20})
-_NO_YEAR = ("级", "来", "前", "后", "以", "之", "内", "间", "历史", "多", "余", "龄", "期", "轻")
+_NO_YEAR = (
+    "级", "来", "前", "后", "以", "之", "内", "间", "历史", "多", "余", "龄", "期", "轻", "一遇",
+    "过去", "的历史", "时间", "了",
+)  # fmt: skip
+# Before 84年 that are 84 years.
+_LASTING = re.compile(
+    "(?:建交|成立|建国|建党|建军|建校|建队|结婚|婚姻|[过逝]去|过|相隔|时隔|走过|历经|经历|经过|未来|达|满|近|约|超|每|活|僧腊|整整|足足"
+    "|产权|期限|寿命)(?:了|已|近|约|为|有)?\\Z"
+)
+# Before and after 60年 that is 1960.
+_IN_A_YEAR = re.compile("(?:[从自于]|在(?!位)|出?生于)\\Z")
+_OF_A_YEAR = re.compile("出?生|版|届|[初底末春夏秋冬]|的?时候|那|[上下]半年")
+_LONGEST_SIGN = 5  # characters before a year
 
 FIRST = _YEARS.first | _REIGNS.first | _SHORT_REIGNS.first | _CENTURIES.first
 
@@ -98,10 +111,13 @@ def from_year(scan: Scan, i: int) -> Dated | None:
     if year is None:
         number = integer(scan, i)
         year = None if number is None else _counted_year(scan, i, number)
+    if year is None and (spelled := spelled_year(scan, i)) is not None:
+        year = _Year(*spelled)
     if year is None:
         return None if number is None else _year_before_part(scan, number)
     of = scan[year.end] == "的"  # 去年的3月5日
-    inside = inside_year(scan, year.end + 1 if of else scan.gap(year.end))
+    start = year.end + 1 if of else scan.gap(year.end)
+    inside = inside_year(scan, start) or short_holiday(scan, start)
     if inside is not None and (not of or inside.end > year.end + 2):
         when = inside.when.in_year(year.year, year.known) if isinstance(inside.when, Calendar) else inside.when
         return Dated(inside.end, when)
@@ -113,7 +129,7 @@ def _year_before_part(scan: Scan, number: Integer) -> Dated | None:
     if number.chinese or len(number.digits) != 4 or not 1900 <= number.value < 2100:
         return None
     start = scan.gap(number.end)
-    part = None if month_at(scan, start) is not None else inside_year(scan, start)
+    part = None if month_at(scan, start) is not None else inside_year(scan, start) or short_holiday(scan, start)
     if part is None or not isinstance(part.when, Calendar) or part.end < start + 2:
         return None
     return Dated(part.end, part.when.in_year(number.value))
@@ -182,23 +198,50 @@ def _counted_year(scan: Scan, i: int, number: Integer) -> _Year | None:
     end = scan.gap(number.end)
     if scan[end] != "年" or scan[i - 1] == "第" or scan[end + 1] in ("级", "代"):
         return None
-    if (
-        len(number.digits) == 4
-        and 1000 <= number.value < 3000
-        and (not number.chinese or _by_digits(scan, i, number))
-    ):
-        return _Year(end + 1, number.value)
-    if len(number.digits) != 2 or (number.chinese and not _by_digits(scan, i, number)):
+    if number.chinese and not _by_digits(scan, i, number):
         return None
-    year = number.value + (1900 if number.value >= PIVOT else 2000)
-    is_year = number.value < 10 or number.value >= PIVOT
+    if len(number.digits) == 4 and 1000 <= number.value < 3000:
+        return _Year(end + 1, number.value)
+    if len(number.digits) != 2 or not _is_a_year(scan, i, number, end + 1):
+        return None
+    return _Year(end + 1, number.value + (1900 if number.value >= PIVOT else 2000))
+
+
+def _is_a_year(scan: Scan, i: int, number: Integer, end: int) -> bool:
+    """Whether two digits with 年, which ends at ``end``, are a year: 98年, 08年; not 建交58年 or 84年过去了.
+
+    Without a sign, 50年 to 80年 are durations, as they are in most texts.
+    """
+    if month_at(scan, end) is not None:
+        return True
     is_estimate = number.chinese and number.digits[1] == str(int(number.digits[0]) + 1)
-    has_month = month_at(scan, end + 1) is not None
-    return (
-        _Year(end + 1, year)
-        if has_month or (is_year and not is_estimate and scan.starts(end + 1, *_NO_YEAR) < 0)
-        else None
-    )
+    if 10 <= number.value < PIVOT or is_estimate or scan.starts(end, *_NO_YEAR) > 0:
+        return False
+    begin = max(0, i - _LONGEST_SIGN)
+    if number.value >= PIVOT and _LASTING.search(scan.text, begin, i) is not None:
+        return False
+    if number.value % 10 or number.value in (0, 90):
+        return True
+    if _IN_A_YEAR.search(scan.text, begin, i) is not None or _OF_A_YEAR.match(scan.text, end) is not None:
+        return True
+    joint = scan.joint(end)
+    return joint > 0 and (last := integer(scan, joint)) is not None and scan[last.end] == "年"
+
+
+def spelled_year(scan: Scan, i: int) -> tuple[int, int] | None:
+    """The end and the value of a year from 1901 to 2099 in Chinese numerals with 千, such as 两千零八年.
+
+    两千年 is a length, and so is what 前 or 历史 follows.
+    """
+    number = scan.once(numerals.single, i) if scan[i] in "一二两" and scan[i + 1] == "千" else None
+    if number is None or number.low is None or number.low != number.high or scan[number.end] != "年":
+        return None
+    if not 1900 < number.low < 2100 or number.low % 100 == 0 or scan[number.end - 1] in numerals.ABOUT:
+        return None
+    is_length = _LASTING.search(scan.text, max(0, i - _LONGEST_SIGN), i) is not None
+    if is_length or scan.starts(number.end + 1, *_NO_YEAR) > 0:
+        return None
+    return number.end + 1, int(number.low)
 
 
 def _by_digits(scan: Scan, i: int, number: Integer) -> bool:

@@ -4,6 +4,7 @@ The value is in ISO 8601: ``2024-03-05``, ``2024-03``, ``2024``, ``2024-W12``, `
 range. Where ISO 8601 has no form, it is TIMEX3 of ISO-TimeML (ISO 24617-1): ``XXXX-03-05`` (no year given),
 ``2024-Q1``, ``2024-H1``, ``2024-SP`` (spring; SU, FA, WI), ``2024-W12-WE`` (weekend), ``199X``, ``19XX``. There is
 no value if the day does not exist (2月30日), if it depends on a given day and there is none, or if it is lunar.
+A date that recurs does not depend on the given day: 每周三 is ``XXXX-WXX-3``.
 """
 
 from itertools import pairwise
@@ -11,7 +12,7 @@ from itertools import pairwise
 from hanlattice.patterns.calendar import Calendar, Dated, When, precedes
 from hanlattice.patterns.numerals import Integer, integer
 from hanlattice.patterns.scan import Found, Scan
-from hanlattice.patterns.single_date import FIRST, WHOLE, date_at, day_at, on
+from hanlattice.patterns.single_date import FIRST, WHOLE, date_at, day_at, on, recurring
 from hanlattice.patterns.year import PIVOT, century_at, year_before_zero
 
 __all__ = ["FIRST", "parse"]
@@ -21,6 +22,7 @@ _MOST_LISTED = 31  # the days of a month
 
 def parse(scan: Scan, i: int) -> Found | None:
     """The date or range of dates at ``i``."""
+    scan = recurring(scan, i)
     first = scan.once(date_at, i)
     if first is not None and (listed := _list_of_numbers(scan, first)) is not None:
         return listed

@@ -1,7 +1,7 @@
-"""DURATION: 三天, 两年半, 1小时30分钟, 3至5天, 十几天.
+"""DURATION: 三天, 两年半, 1小时30分钟, 3至5天, 十几天, and 15日 where it counts days, as in 15日内.
 
 The value is an ISO 8601 duration, ``P3D``, ``P2Y6M`` or ``PT1H30M``; ``P3D..P5D`` for a range. 余, 多 and 来 do not
-change it; 几 and 数 leave it open.
+change it; 几 and 数 leave it open, and so do working days.
 """
 
 from collections.abc import Mapping
@@ -9,8 +9,9 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from hanlattice.patterns import numerals
+from hanlattice.patterns.day import counts_days
 from hanlattice.patterns.numerals import Amount, amount, single, written
-from hanlattice.patterns.scan import Found, Scan, Words
+from hanlattice.patterns.scan import DIGITS, Found, Scan, Words
 
 CLOCK = frozenset("HmS")
 """The units below a day: hours, minutes and seconds."""
@@ -40,6 +41,7 @@ _SECONDS = {"H": 3600, "m": 60, "S": 1}
 _YEAR, _MONTH, _WEEK, _DAY = Unit("Y", half=("M", 6)), Unit("M"), Unit("W"), Unit("D", half=("H", 12))
 _HOUR, _MINUTE, _SECOND = Unit("H", half=("m", 30)), Unit("m", half=("S", 30)), Unit("S")
 _CENTURY = Unit("Y", Decimal(100))
+_WORKING_DAY = Unit("D")  # of no fixed length
 _UNITS = Words(
     {
         "年": _YEAR, "周年": _YEAR, "个世纪": _CENTURY, "个月": _MONTH, "个季度": Unit("M", Decimal(3)),
@@ -47,7 +49,8 @@ _UNITS = Words(
         "个星期": _WEEK, "星期": _WEEK, "个礼拜": _WEEK, "礼拜": _WEEK, "天": _DAY, "个小时": _HOUR, "小时": _HOUR,
         "个钟头": _HOUR, "钟头": _HOUR, "分钟": _MINUTE, "刻钟": Unit("m", Decimal(15)), "秒": _SECOND,
         "秒钟": _SECOND,
-        "毫秒": Unit("S", Decimal("0.001")),
+        "毫秒": Unit("S", Decimal("0.001")), "个自然日": _DAY, "个工作日": _WORKING_DAY,
+        "工作日": _WORKING_DAY, "个交易日": _WORKING_DAY,
     }
 )  # fmt: skip
 _MORE = {"个多" + name[1:]: unit for name, unit in _UNITS.table.items() if name[0] == "个"}  # 三个多月
@@ -86,7 +89,9 @@ _BEFORE_WEEKS = (
 
 
 def parse(scan: Scan, i: int) -> Found | None:
-    """The duration at ``i``."""
+    """The duration at ``i``. The second number of 38+2周 and 3岁2个月 is none alone."""
+    if scan[i - 1] == "岁" or (scan[i - 1] in ("+", "又", "零") and scan[i - 2] in DIGITS | {"岁"}):
+        return None
     parts: dict[str, tuple[Decimal | None, Decimal | None]] = {}
     end, rank = i, -1
     while (part := _component(scan, end if end == i else _next(scan, end), rank)) is not None:
@@ -137,7 +142,7 @@ def _component(scan: Scan, i: int, rank: int) -> tuple[int, _Range, Unit, _Half 
         return None
     gap = scan.gap(number.end)
     and_a_half = _AND_A_HALF.at(scan, gap)
-    found = and_a_half or _unit(scan, gap, rank)
+    found = and_a_half or ((gap + 1, _DAY) if counts_days(scan, i, gap) else _unit(scan, gap, rank))
     if found is None or _is_other_word(scan, number, gap):
         return None
     end, unit = found
@@ -165,6 +170,8 @@ def _half_alone(scan: Scan, i: int) -> tuple[int, _Range, Unit, _Half | None] | 
     if unit.half is not None:
         code, count = unit.half
         return end, (Decimal(count), Decimal(count)), Unit(code), None
+    if unit is _WORKING_DAY:
+        return end, (None, None), unit, None
     half = unit.factor * _HALF
     return end, (half, half), unit, None
 
@@ -197,6 +204,8 @@ def _ends_with_a_year(scan: Scan, number: Amount) -> bool:
 
 
 def _scaled(number: Amount, unit: Unit) -> _Range:
+    if unit is _WORKING_DAY:
+        return None, None
     scaled = number.times(unit.factor)
     return scaled.low, scaled.high
 

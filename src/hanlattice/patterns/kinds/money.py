@@ -4,6 +4,7 @@ The value is a decimal and the ISO 4217 code of the currency: ``3500 CNY``; ``30
 read as CNY and $ as USD. 余, 多 and 上 do not change it; 几 and 数 leave it open.
 """
 
+import re
 from decimal import Decimal
 
 from hanlattice.patterns import numerals
@@ -65,6 +66,17 @@ _NOT_YUAN = (
     "元宇宙",
     "元老",
 )
+# 月薪15k, 年薪20-30w: k and w count thousands and myriads after a word for income.
+_INCOME = re.compile(
+    "(?:薪资?|工资|收入|[月年]入|存款)(?:大约|约|近|只有|不到|超过|过|达到?|是|为|有|才|仅)? ?:? ?\\Z"
+)
+_IN_THOUSANDS = re.compile(
+    r"([0-9]{1,4}(?:\.[0-9]{1,2})?)([kw]?)(?:[-~至到]([0-9]{1,4}(?:\.[0-9]{1,2})?)([kw]))?"
+    "(?![A-Za-z0-9.]| ?[美日港欧])",
+    re.IGNORECASE,
+)
+_THOUSANDS = {"k": Decimal(1000), "w": Decimal(10_000)}
+_LONGEST_INCOME = 8  # characters before an amount
 
 FIRST = numerals.FIRST | _SYMBOLS.first | frozenset("-负")
 
@@ -78,7 +90,7 @@ def parse(scan: Scan, i: int) -> Found | None:
         return None
     first = _one(scan, i + abs(sign), sign)
     if first is None:
-        return None
+        return _in_thousands(scan, i) if scan[i] in DIGITS else None
     money, currency = first
     joint, last_sign = second_number(scan, money.end, sign)
     last = _one(scan, joint, last_sign) if joint > 0 and money.low == money.high else None
@@ -93,6 +105,18 @@ def _as_found(money: Amount, currency: str) -> Found:
     low, high = sorted((money.low, money.high))
     number = written(low) if low == high else f"{written(low)}..{written(high)}"
     return Found(money.end, f"{number} {currency}")
+
+
+def _in_thousands(scan: Scan, i: int) -> Found | None:
+    """15k and 20-30w after a word for income."""
+    match = _IN_THOUSANDS.match(scan.text, i)
+    unit = None if match is None else (match[4] or match[2]).lower()
+    if match is None or not unit or _INCOME.search(scan.text, max(0, i - _LONGEST_INCOME), i) is None:
+        return None
+    low = high = Decimal(match[1]) * _THOUSANDS[match[2].lower() or unit]
+    if match[3]:
+        high = Decimal(match[3]) * _THOUSANDS[unit]
+    return _as_found(Amount(match.end(), low.normalize(), high.normalize()), _YUAN)
 
 
 def _one(scan: Scan, i: int, sign: int) -> tuple[Amount, str] | None:

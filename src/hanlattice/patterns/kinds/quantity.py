@@ -21,52 +21,47 @@ _NAMES = {
     "桶": "桶",
     "立方米": "m³", "立方": "m³", "立方厘米": "cm³", "平方米": "m²", "平米": "m²", "平方公里": "km²",
     "平方千米": "km²",
-    "平方厘米": "cm²", "公顷": "ha", "亩": "亩", "摄氏度": "°C", "华氏度": "°F", "度": "°", "公里/小时": "km/h",
-    "千米/小时": "km/h", "公里每小时": "km/h", "千米每小时": "km/h", "米/秒": "m/s", "米每秒": "m/s",
-    "千瓦": "kW", "瓦": "W", "兆瓦": "MW",
-    "千瓦时": "kWh", "度电": "kWh", "伏": "V", "伏特": "V", "毫安": "mA", "毫安时": "mAh", "赫兹": "Hz",
+    "平方厘米": "cm²", "公顷": "ha", "亩": "亩", "摄氏度": "°C", "华氏度": "°F", "度": "°",
+    "公里每小时": "km/h", "千米每小时": "km/h", "米每秒": "m/s", "千瓦": "kW", "瓦": "W", "兆瓦": "MW",
+    "千瓦时": "kWh", "千瓦·时": "kWh", "千瓦小时": "kWh", "度电": "kWh", "伏": "V", "伏特": "V", "毫安": "mA",
+    "毫安时": "mAh", "赫兹": "Hz",
     "千卡": "kcal",
     "大卡": "kcal", "焦耳": "J", "千焦": "kJ", "帕": "Pa", "千帕": "kPa", "兆帕": "MPa", "像素": "px", "分贝": "dB",
     "马力": "hp", "摩尔": "mol", "毫米汞柱": "mmHg",
 }  # fmt: skip
 _SYMBOLS = {
     name.lower(): name
-    for name in ("km", "cm", "mm", "nm", "kg", "mg", "g", "mL", "L", "km/h", "m/s", "m/s²", "kW", "kWh", "mAh",
-    "mA", "V", "Hz", "GHz",
-                 "MHz", "kHz", "GB", "MB", "KB", "TB", "Mbps", "Gbps", "kcal", "kPa", "MPa", "dB", "mmHg",
-                 "mmol/L", "mg/L",
-                 "m", "W", "μm", "μg")
+    for name in (
+        "km", "cm", "mm", "nm", "kg", "mg", "g", "mL", "L", "kW", "kWh", "MWh", "GWh", "mAh", "mA", "V", "Hz",
+        "GHz", "MHz", "kHz", "GB", "MB", "KB", "TB", "Mbps", "Gbps", "kcal", "kJ", "kPa", "MPa", "dB", "mmHg",
+        "mmol", "m", "W", "μm", "μg", "μL", "N·m",
+        "°C", "°F", "°", "m²", "m³", "km²", "cm²", "cm³", "hm²",
+    )
+} | {
+    "m2": "m²", "m3": "m³", "km2": "km²", "cm2": "cm²", "cm3": "cm³", "hm2": "hm²", "㎡": "m²", "㎥": "m³",
+    "㎢": "km²", "㎠": "cm²", "㎤": "cm³", "kw·h": "kWh", "ma·h": "mAh",
 }  # fmt: skip
-_SYMBOLS |= {
-    "m/s2": "m/s²",
-    "°c": "°C",
-    "°f": "°F",
-    "°": "°",
-    "m2": "m²",
-    "m3": "m³",
-    "km2": "km²",
-    "cm2": "cm²",
-    "cm3": "cm³",
-    "m²": "m²",
-    "m³": "m³",
-    "km²": "km²",
-    "cm²": "cm²",
-    "cm³": "cm³",
-    "㎡": "m²",
-    "㎥": "m³",
-    "㎢": "km²",
-    "㎠": "cm²",
-    "㎤": "cm³",
-}
+# Lower-case b is a bit, where the prefix is a capital letter.
+_BITS = {name: name for name in ("Kb", "Mb", "Gb", "Tb")}
+# By what another unit is counted: mg/dL, m/s², 3公里/小时, 7.5L/100km.
+_PER = {
+    "s": "s", "s2": "s²", "s²": "s²", "min": "min", "h": "h", "d": "d", "a": "a", "t": "t", "dl": "dL",
+    "分钟": "min", "小时": "h", "100km": "100km", "100公里": "100km", "百公里": "100km", "100g": "100g",
+    "100克": "100g", "100ml": "100mL", "100毫升": "100mL",
+}  # fmt: skip
+# These are also the beginning of other words: 3米/秒 has an end, 5吨/年轻人 has not.
+_SHORT_TIMES = {"秒": "s", "分": "min", "时": "h", "天": "d", "日": "d", "年": "a"}
 _UNITS = Words(_NAMES)
 _CODES = Words(_SYMBOLS, ignore_case=True)
+_BIT_CODES = Words(_BITS)
+_DENOMINATORS = Words(_PER, ignore_case=True)
 
 # What follows a word that looks like a unit, and makes it another word.
-_OTHER_WORDS = ("米线", "米饭", "里长", "度假", "升为", "升任", "升至", "升级", "升学", "升高", "升到", "克隆",
-"克服", "尺度",
-                "寸步", "伏击", "两个", "两人", "两岸", "两地", "两国", "两种", "桶装", "度过", "度春", "度蜜",
-                "瓦解", "斤斤", "两好友", "两步", "两知己", "两句", "两下", "升华",
-                "丈夫", "丈人")  # fmt: skip
+_OTHER_WORDS = (
+    "米线", "米饭", "里长", "度假", "升为", "升任", "升至", "升级", "升学", "升高", "升到", "升华", "克隆", "克服",
+    "尺度", "寸步", "伏击", "两个", "两人", "两岸", "两地", "两会", "两国", "两种", "两好友", "两步", "两知己",
+    "两句", "两下", "桶装", "度过", "度春", "度蜜", "瓦解", "斤斤", "丈夫", "丈人",
+)  # fmt: skip
 _SMALL = {"斤": ("两", Decimal("0.1"))}
 _HALF_OF_OTHERS = frozenset("个年天月日小夜价成径圆斤两")
 _DECIMALS = (DIGITS | numerals.CHINESE_DIGITS.keys()) - {"两"}
@@ -76,7 +71,16 @@ _AFTER_DECIMALS = JOINTS | frozenset("、。,.!?;:()” \n的高长宽深厚左�
 _OF_MYRIADS = re.compile(
     "粉丝|跑分|额度|像素|播放|阅读|点赞|销量|月薪|年薪|存款|预算|房价|身价|[0-9]W[+个粉人像播次多元阅]"
 )
-_NEAR = 10  # characters beside a number with W
+_NEAR = 10  # characters beside a number with W or g
+_NO_UNITS = ("G", "M", "v", "w")  # 5G is no mass, 5M no length
+_LETTER = re.compile(r"\(?[A-Za-zμΩ]")
+_AFTER_SHORT_TIME = re.compile(r"\Z|[^\u4e00-\u9fff]|[的以左至到增降提升减之为是]")
+# Networks and memory: 2g to 6g, and powers of two.
+_GENERATIONS = "(?:[2-6]|8|16|32|64|128|256|512)"
+_GENERATION = re.compile(rf"(?<![0-9.~至到-]){_GENERATIONS}\Z")
+_MASS = re.compile(
+    rf"(?<![0-9.])(?!{_GENERATIONS}g)[0-9]+(?:\.[0-9]+)? ?(?:[mk]?g|m[lL]|[毫千]?克|毫升|公斤)(?![A-Za-z])"
+)
 _ZERO = Words({"零下": -1, "零上": 1})
 
 FIRST = numerals.FIRST | frozenset("-+负零半")
@@ -86,6 +90,8 @@ def parse(scan: Scan, i: int) -> Found | None:
     """The quantity at ``i``, or the range of quantities."""
     if scan[i] == "半":
         return _half(scan, i)
+    if scan[i - 1] == "/" and scan[i - 2] in DIGITS:  # 血压120/80mmHg
+        return None
     start, sign = _sign(scan, i)
     number = _number(scan, i, start, sign) if start >= 0 else None
     if number is None or number.bare:
@@ -136,21 +142,49 @@ def _unit_after(scan: Scan, i: int, number: Amount) -> tuple[int, str] | None:
 
 
 def _unit(scan: Scan, i: int) -> tuple[int, str] | None:
-    """The unit at ``i``, also one by another, such as μg/m³."""
-    found = _UNITS.at(scan, i) or _CODES.at(scan, i)
-    if found is None or scan.starts(i, *_OTHER_WORDS) > 0 or scan.cuts(found[0]):
+    """The unit at ``i``, also one by another, such as μg/m³; none if it is by something unknown, as in 5mg/kcal."""
+    found = None if scan.starts(i, *_OTHER_WORDS) > 0 else _one_unit(scan, i)
+    if found is None:
         return None
-    if scan.text[i : found[0]] in ("G", "M", "v", "w"):  # 5G is no mass, 5M no length
-        return None
-    if scan.text[i : found[0]] == "W" and _OF_MYRIADS.search(scan.text, max(0, i - _NEAR), found[0] + _NEAR):
-        return None  # 万
     end, unit = found
-    if scan[end] == "/" and "/" not in unit:
-        other = _UNITS.at(scan, end + 1) or _CODES.at(scan, end + 1)
-        if other is not None and not scan.cuts(other[0]):
-            end, unit = other[0], f"{unit}/{other[1]}"
-    is_product = scan.starts(end, "公里", "千米", "海里") > 0 and unit == "t"  # 吨公里
-    return None if is_product or scan[end] in ("²", "³") else (end, unit)
+    by = _denominator(scan, end + 1, unit) if scan[end] == "/" else None
+    if by is not None:
+        return by[0], f"{unit}/{by[1]}"
+    if scan[end] in ("/", "·") and _LETTER.match(scan.text, end + 1) is not None:
+        return None
+    is_product = unit == "t" and scan.starts(end, "公里", "千米", "海里", "·公里") > 0  # 吨公里
+    if is_product or scan[end] in ("²", "³") or _is_generation(scan, i, end):
+        return None
+    return end, unit
+
+
+def _one_unit(scan: Scan, i: int) -> tuple[int, str] | None:
+    """The unit at ``i`` that is not one by another."""
+    units = (words.at(scan, i) for words in (_UNITS, _BIT_CODES, _CODES))
+    found = next((unit for unit in units if unit is not None and not scan.cuts(unit[0])), None)
+    if found is None or scan.text[i : found[0]] in _NO_UNITS:
+        return None
+    is_myriad = scan.text[i : found[0]] == "W" and _OF_MYRIADS.search(
+        scan.text, max(0, i - _NEAR), found[0] + _NEAR
+    )
+    return None if is_myriad else found
+
+
+def _is_generation(scan: Scan, i: int, end: int) -> bool:
+    """Whether g is that of 4g网络 or 128g内存, where no other mass is near."""
+    begin = max(0, i - _NEAR)
+    if scan.text[i:end] != "g" or _GENERATION.search(scan.text, begin, i) is None:
+        return False
+    return _MASS.search(scan.text, begin, min(len(scan.text), end + _NEAR)) is None
+
+
+def _denominator(scan: Scan, i: int, unit: str) -> tuple[int, str] | None:
+    """The unit at ``i`` by which another one is counted."""
+    short = _SHORT_TIMES.get(scan[i])
+    found = _DENOMINATORS.at(scan, i) or _one_unit(scan, i)
+    if found is None and short is not None and _AFTER_SHORT_TIME.match(scan.text, i + 1) is not None:
+        return i + 1, short
+    return None if found is None or scan.cuts(found[0]) or found[1] == f"100{unit}" else found
 
 
 def _is_unit(scan: Scan, start: int, number: Amount, unit: tuple[int, str]) -> bool:

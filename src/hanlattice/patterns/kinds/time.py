@@ -36,6 +36,8 @@ _DIGITAL = re.compile(
     r"(?![0-9]|:[0-9])"
 )
 _MERIDIEM = re.compile(r" ?([ap])\.?m\.?(?![A-Za-z0-9])", re.IGNORECASE)
+_HOUR = re.compile(r"([0-9]{1,2})(?= ?[apAP]\.?[mM])")
+_NAMES = ("2p", "2a", "4a")  # 2PM and 2AM are bands, 4AM is a team
 _QUARTERS = Words({"半": 30, "一刻": 15, "三刻": 45})
 _BESIDE = {"过": 1, "差": -1}  # 八点过五分, 三点差一刻, 差五分三点
 _OFFSETS = Words({"以前": -1, "之前": -1, "前": -1, "以后": 1, "之后": 1, "后": 1})
@@ -66,6 +68,7 @@ class Clock(NamedTuple):
 
 def parse(scan: Scan, i: int) -> Found | None:
     """The time at ``i``, a range of times, or an hour counted from now."""
+    scan = single_date.recurring(scan, i)
     when, start = _day_before(scan, i)
     hours = _range_of_hours(scan, start, dated=when is not None)
     if hours is not None:
@@ -175,16 +178,33 @@ def _clock(scan: Scan, i: int, part: str, *, dated: bool) -> Clock | None:
 def _digital(scan: Scan, i: int, part: str) -> Clock | None:
     """15:30, 15:30:45, 3:30 PM."""
     match = _DIGITAL.match(scan.text, i)
+    if match is None and scan[i] in DIGITS:
+        return _before_meridiem(scan, i, part)
     if match is None or (i > 0 and scan.continues(i)) or _is_score(scan, i, match.end()):
         return None
     hour, minute, second = int(match[1]), int(match[2]), match[3]
     end = match.end()
     meridiem = _MERIDIEM.match(scan.text, end) if hour <= 12 else None
     if meridiem is not None:
-        end = meridiem.end()
-        hour = hour % 12 + (12 if meridiem[1] in "pP" else 0)
+        end, hour = meridiem.end(), _of_24(hour, meridiem)
     value = _written(_hour(hour, part, minute), minute, None if second is None else int(second))
     return None if value is None else Clock(end, value + (match[4] or match[5] or ""), part)
+
+
+def _before_meridiem(scan: Scan, i: int, part: str) -> Clock | None:
+    """5pm, 11 a.m. 2PM and 4AM alone are mostly names."""
+    match = _HOUR.match(scan.text, i)
+    meridiem = None if match is None else _MERIDIEM.match(scan.text, match.end())
+    if match is None or meridiem is None or not 1 <= int(match[1]) <= 12 or (i > 0 and scan.continues(i)):
+        return None
+    is_name = not part and scan[i - 1] not in JOINTS and scan.joint(meridiem.end()) < 0
+    if is_name and match[1] + meridiem[1].lower() in _NAMES:
+        return None
+    return Clock(meridiem.end(), f"T{_of_24(int(match[1]), meridiem):02}:00", part)
+
+
+def _of_24(hour: int, meridiem: re.Match[str]) -> int:
+    return hour % 12 + (12 if meridiem[1] in "pP" else 0)
 
 
 def _is_score(scan: Scan, start: int, end: int) -> bool:

@@ -23,6 +23,7 @@ _WITH_SCHEME = re.compile(
 _WITHOUT = re.compile(
     rf"(?:www\.{_HOST}[A-Za-z]{{2,24}}|{_HOST}(?:{_DOMAINS})){_PORT}(?![A-Za-z0-9@-]|\.[A-Za-z0-9])", re.I
 )
+_TICKER = re.compile(r"[A-Z]{1,5}\.US")  # of a share
 _REST = re.compile(r"[/?#][A-Za-z0-9._~:/?#\[\]@!$&'(*+),;=%-]{0,2000}")
 _CLOSING = frozenset(".,;:!?'")
 _BRACKETS = {")": "(", "]": "["}
@@ -34,6 +35,8 @@ def parse(scan: Scan, i: int) -> Found | None:
     if host is None:
         return None
     rest = _REST.match(scan.text, host.end())
+    if rest is None and _TICKER.fullmatch(host[0]) is not None:
+        return None
     end = host.end() if rest is None else _trimmed(scan.text, host.end(), rest.end())
     return Found(end, host[0].lower() + scan.text[host.end() : end])
 
