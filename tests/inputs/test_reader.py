@@ -98,7 +98,7 @@ def test_an_empty_text_has_no_bigrams() -> None:
 
 
 LABELLED = replace(VOCABULARY, user_words=True, labels=("LOC", "PER"))
-ALPHABET = "北京工作的药店孙悟空aＡ\0"
+ALPHABET = "北京工作的药店孙悟空aZ9Ａ\0"
 words = st.text(ALPHABET.strip("\0"), min_size=1, max_size=4)
 edits = st.lists(st.tuples(words, st.sampled_from([None, "LOC", "ORG", "GPE", "gone"])), max_size=8)
 
@@ -171,6 +171,23 @@ class TestUserWords:
         assert self.kinds(reader, lexicon) == {
             "北京": 1, "工作": 0, "药店": 2, "孙悟空": USER, "的药店": USER + 2
         }  # fmt: skip
+
+    @pytest.mark.parametrize("by_kernel", [True, False])
+    def test_a_part_of_a_latin_word_is_an_ordinary_word(self, by_kernel: bool) -> None:
+        if by_kernel and kernels() is None:
+            pytest.skip("the kernels are not compiled")
+        lexicon = base()
+        lexicon.update([("xy", "LOC", None)])  # of the model
+        reader = Reader(LABELLED, base=lexicon)
+        lexicon.update([("AI", "ORG", None), ("3m", None, None), ("机3", "LOC", None), ("xy", "ORG", None)])
+        texts = ["AI", "OpenAI", "在AI店", "AIx", "3m", "33m机", "机3", "机34", "axy", "", "AI3m", "zZAI"]
+        if by_kernel:
+            (_, *sentences) = reader.read(["北京", *texts], lexicon)
+        else:
+            (_, *sentences) = reader._by_steps(["北京", *texts], lexicon, reader._known(lexicon, None))
+        kinds = [sentence.word_labels.tolist() for sentence in sentences]
+        org, loc = USER + 2, USER + 1
+        assert kinds == [[org], [0], [org], [0], [USER], [0], [loc], [0], [0], [], [0, 0], [0]]
 
     def test_a_word_given_another_label_is_a_labelled_user_word(self) -> None:
         lexicon = base()

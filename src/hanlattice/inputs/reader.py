@@ -16,7 +16,7 @@ from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.kernels.library import pointer, pointers
 from hanlattice.kernels.structs import HEADER, READER, TRIE
 from hanlattice.lexicon import Lexicon
-from hanlattice.lexicon.matches import most_matches, too_many
+from hanlattice.lexicon.matches import BatchMatches, most_matches, too_many
 from hanlattice.text.code_points import BOUNDARY, concatenated, encoded, starts_of
 
 if TYPE_CHECKING:
@@ -52,11 +52,12 @@ class _Known:
         labels: tuple[str, ...] | None,
         characters: CharacterRows,
         min_word_length: int,
+        user_kind: int,
         has_user_words: bool,
     ):
         self.state, self.labels, self.has_user_words = state, labels, has_user_words
         self.rows: NDArray[np.int64] = np.zeros((2, state.id_count), np.int64)
-        self._characters, self._min_word_length = characters, min_word_length
+        self._characters, self._min_word_length, self._user_kind = characters, min_word_length, user_kind
         self._argument: Any = None  # of calls, as soon as all tries are built
         self._kept: Any = None
 
@@ -76,7 +77,8 @@ class _Known:
         first_ids = (c_int64 * len(layers))(*(layer.start for layer in layers))
         rows = pointers(self.rows) if self.rows.size else (None, None)
         words = addressof(tries), addressof(first_ids), len(layers), pointer(state.present), *rows
-        argument = byref(READER(addressof(self._characters.table), *words, self._min_word_length))
+        limits = self._min_word_length, self._user_kind
+        argument = byref(READER(addressof(self._characters.table), *words, *limits))
         if is_built:
             # Also the tries: a thread that began to build one at the same time may replace it in its layer.
             self._kept, self._argument = (found, tries, first_ids), argument
@@ -101,6 +103,8 @@ class Reader:
         self.vocabulary, self.min_word_length = vocabulary, min_word_length
         self._origin = base
         self._base = base.copy() if base is not None and vocabulary.user_words else None
+        # The kinds from here on are those of user words.
+        self._user_kind = vocabulary.n_word_kinds if self._base is None else vocabulary.user_kind
         # The label id of each word of the base, which is never edited, and a last -1 for the word id -1.
         self._base_label_ids = np.append(np.zeros(0, np.int32) if self._base is None else self._base.label_ids, -1)
         self._base_ids_of: WeakKeyDictionary[Lexicon, NDArray[np.int64]] = WeakKeyDictionary()
@@ -170,10 +174,23 @@ class Reader:
             words=rows - 1,
             start=matches.start.astype(np.int64),
             end=matches.end.astype(np.int64),
-            word_labels=known.rows[1].take(matches.word),
+            word_labels=self._kinds_of_matches(known, matches, codes, starts),
             first_word=matches.offsets,
             texts=texts,
         )
+
+    def _kinds_of_matches(
+        self, known: _Known, matches: BatchMatches, codes: NDArray[np.uint32], starts: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The kinds of matches. User words that are a part of a longer Latin word are ordinary words there."""
+        kinds = known.rows[1].take(matches.word)
+        if (kinds < self._user_kind).all():
+            return kinds
+        is_latin = ((codes | 32) - ord("a") < 26) | (codes - ord("0") < 10)  # unsigned numbers
+        is_inside = np.append(False, is_latin[:-1] & is_latin[1:])  # of the boundary before each character
+        first = np.repeat(starts[:-1], np.diff(matches.offsets))
+        is_part = is_inside[first + matches.start] | is_inside[first + matches.end]
+        return np.where(is_part & (kinds >= self._user_kind), 0, kinds)
 
     def _known(self, lexicon: Lexicon, user_labels: Collection[str] | None) -> _Known:
         """What is known of the words of a lexicon in its current state, which does not change.
@@ -188,7 +205,8 @@ class Reader:
         known = None if of_labels is None else of_labels.get(labels)
         if known is None or known.state is not state:
             has_user_words = not self._has_dictionary(state, labels)
-            known = _Known(state, labels, self._characters, self.min_word_length, has_user_words)
+            limits = self.min_word_length, self._user_kind
+            known = _Known(state, labels, self._characters, *limits, has_user_words)
             if of_labels is None:
                 of_labels = self._known_of[lexicon] = {}
             elif any(other.state is not state for other in of_labels.values()):

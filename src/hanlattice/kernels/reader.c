@@ -14,6 +14,7 @@ typedef struct {
     const int64_t *rows;      /* of each id, the row of the word in its table plus 1, or 0 if it is not known yet */
     const int64_t *kinds;     /* of each id, the row of the kind of the word */
     int64_t shortest;         /* characters of a word */
+    int64_t user_kind;        /* the kinds from here on are those of user words */
 } Reader;
 
 typedef struct { /* at the start of the memory of sentences */
@@ -61,9 +62,24 @@ static int64_t search(const Reader *r, const uint32_t *codes, int64_t length, in
     return count;
 }
 
+static inline int is_latin(uint32_t code) { return (code | 32) - 'a' < 26u || code - '0' < 10u; }
+
+/* Whether a position is inside a run of Latin letters and digits. */
+static inline int is_inside_a_run(const uint32_t *codes, int64_t at) {
+    return at > 0 && is_latin(codes[at - 1]) && is_latin(codes[at]);
+}
+
+/* The kind of a match. User words that are a part of a longer Latin word, as AI in OpenAI, are ordinary words there. */
+static inline int64_t kind_of(const Reader *r, const uint32_t *codes, const Matches *found, int64_t m) {
+    const int64_t kind = r->kinds[found->word[m]];
+    if (kind < r->user_kind) return kind;
+    return is_inside_a_run(codes, found->start[m]) || is_inside_a_run(codes, found->end[m]) ? 0 : kind;
+}
+
 /* Write the matches that are still words, with positions in their texts, and where those of each text begin. */
-static void write_words(const Reader *r, const Matches *found, int64_t count, const int64_t *starts, int64_t n,
-                        Header *header, int64_t *words, int64_t *start, int64_t *end, int64_t *label, int64_t *first_word) {
+static void write_words(const Reader *r, const uint32_t *codes, const Matches *found, int64_t count,
+                        const int64_t *starts, int64_t n, Header *header, int64_t *words, int64_t *start, int64_t *end,
+                        int64_t *label, int64_t *first_word) {
     int64_t text = 0, kept = 0;
     header->n_unknown = first_word[0] = 0;
     for (int64_t m = 0; m < count; m++) {
@@ -74,7 +90,7 @@ static void write_words(const Reader *r, const Matches *found, int64_t count, co
         end[kept] = found->end[m] - starts[text];
         header->n_unknown += !r->rows[word];
         words[kept] = r->rows[word] ? r->rows[word] - 1 : -1 - (int64_t)word;
-        label[kept++] = r->kinds[word];
+        label[kept++] = kind_of(r, codes, found, m);
     }
     while (text < n) first_word[++text] = kept;
 }
@@ -99,7 +115,7 @@ int64_t reader_read(const Reader *r, const uint32_t *codes, int64_t length, cons
     for (int64_t i = 0; i <= n; i++) first_char[i] = starts[i] - i;
     characters_rows(r->characters, codes, starts, n, chars, bigrams);
     const int64_t count = search(r, codes, length ? length - 1 : 0, most, capacity, &scratch, &found);
-    if (count <= capacity) write_words(r, &found, count, starts, n, header, words, start, end, label, first_word);
+    if (count <= capacity) write_words(r, codes, &found, count, starts, n, header, words, start, end, label, first_word);
     free(scratch_memory);
     return count;
 }

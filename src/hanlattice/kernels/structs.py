@@ -95,7 +95,7 @@ READER = _struct(
     **_all(c_void_p, "characters", "tries", "first_ids"),
     n_tries=c_int64,
     **_all(c_void_p, "present", "rows", "kinds"),
-    shortest=c_int64,
+    **_all(c_int64, "shortest", "user_kind"),
 )
 HEADER = _struct("Header", sentences=SENTENCES, n_unknown=c_int64)
 
