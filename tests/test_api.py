@@ -153,9 +153,11 @@ def test_corpora_are_paths_too(tmp_path: Path) -> None:
     train, dev, test = (Path(data[name]) for name in ("train", "dev", "test"))
     run = api.train(settings=linear, train=train, dev=dev, test=test, output=tmp_path / "one")
     assert run.test is not None
-    api.train(settings=linear, train=[train, str(train)], dev=dev, output=tmp_path / "two")
+    other = tmp_path / train.name
+    shutil.copyfile(train, other)
+    api.train(settings=linear, train=[train, str(other)], dev=dev, output=tmp_path / "two")
     config = hanlattice.load(tmp_path / "two").config
-    assert (config.data.train, config.data.dev) == ((str(train), str(train)), str(dev))
+    assert (config.data.train, config.data.dev) == ((str(train), str(other)), str(dev))
 
 
 def test_no_documents_are_an_error() -> None:

@@ -46,6 +46,15 @@ def test_zstd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         list(decompressed_lines(tmp_path / "a.zst"))
 
 
+def test_a_file_of_zstd_that_is_cut_or_broken_names_the_remedy(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    whole = pyarrow.compress("甲\n乙".encode() * 99, "zstd", asbytes=True)
+    for content in (whole[:-3], whole[:8] + bytes(9) + whole[17:]):
+        (tmp_path / "a.zst").write_bytes(content)
+        with pytest.raises(DataError, match=r"a\.zst: cannot be decompressed: .*; download or compress it again"):
+            list(decompressed_lines(tmp_path / "a.zst"))
+
+
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
@@ -55,6 +64,7 @@ def test_zstd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             lzma.compress("甲\n".encode() + b"\xff\n"),
             r"a\.xz:2: byte 0xff at position 1 is not UTF-8; ",
         ),
+        ("a.bz2", b"BZh9" + bytes(20), r"a\.bz2: cannot be decompressed: .*; download or compress it again"),
         ("a.xz", lzma.compress(b"\0"), "a\\.xz: is binary"),
         ("a.txt", "甲\n".encode() + b"\xff\n", r"a\.txt:2: byte 0xff"),
         ("a.txt", None, r"a\.txt: cannot be read: No such file"),

@@ -16,7 +16,7 @@ from hanlattice.files import opened, read_blocks
 
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 FAULTS = (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError)
-"""Errors of reading a truncated or corrupt compressed file. Other faults are an OSError."""
+"""Errors of a truncated or corrupt compressed file. Those of bzip2 and zstd are an OSError without a number."""
 
 _KINDS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _BUFFER = 1 << 20  # bytes
@@ -62,7 +62,9 @@ def decompressed_lines(path: str | Path, position: Callable[[int], object] = lam
             try:
                 with decompressed(file, path) as stream:
                     yield stream
-            except FAULTS as error:
+            except (*FAULTS, OSError) as error:
+                if getattr(error, "errno", None) is not None:  # of the file, not of its contents
+                    raise
                 raise DataError(f"cannot be decompressed: {error}; download or compress it again", path) from None
 
     for lines in read_blocks(path, unpacked):

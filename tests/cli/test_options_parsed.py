@@ -64,8 +64,13 @@ def test_patterns_and_their_day() -> None:
     chosen = chosen_patterns("DATE", "2024-03-15")
     assert chosen is not None
     assert chosen.find("明天")[0].value == "2024-03-16"
-    with pytest.raises(ConfigError, match="--today needs --patterns, such as --patterns all"):
-        chosen_patterns(None, "2024-03-15")
+    for given, message in (
+        ((None, "2024-03-15"), "--today needs --patterns, such as --patterns all"),
+        (("DATES", None), "there is no kind 'DATES'"),
+        (("DATE", "15 March"), "'15 March' is not a day"),
+    ):
+        with pytest.raises(typer.BadParameter, match=message):
+            chosen_patterns(*given)
 
 
 class TestModel:

@@ -42,7 +42,7 @@ def test_predict(patterns: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = capsys.readouterr().out
     assert "value" in table
     assert "2024-03-20" in table
-    assert run("predict", TEXT, "--today", "2024-03-15") == 1
+    assert run("predict", TEXT, "--today", "2024-03-15") == 2
     assert "--today needs --patterns" in capsys.readouterr().err
 
 
@@ -98,7 +98,7 @@ def test_evaluate(tmp_path: Path, patterns: Path, capsys: pytest.CaptureFixture[
     assert f"patterns {patterns}" in found["mode"]
     (some,) = scored("--patterns", "DATE")[0]["models"].values()
     assert len(some["unreachable"]) == 1
-    assert run(*arguments, "--patterns", "COLOUR") == 1
+    assert run(*arguments, "--patterns", "COLOUR") == 2
     assert "there is no kind 'COLOUR'" in capsys.readouterr().err
 
 

@@ -212,7 +212,8 @@ def test_how_a_trial_ends(error: Exception | None, reason: str | None, monkeypat
     ("status", "lines", "reason"),
     [
         (0, ['{"row": {"epoch": 1}}'], None),
-        (1, ['{"error": "broken"}'], "broken"),
+        (1, ['{"error": "broken", "cannot_write": false}'], "broken"),
+        (1, ['{"error": "full", "cannot_write": true}'], "full"),
         (-9, [], "killed by signal 9, possibly because memory ran out; use fewer --jobs"),
         (3, ['{"row": {"epoch": 1}}'], "its process exited with status 3; run with --jobs 1 for details"),
     ],
@@ -234,7 +235,7 @@ def test_messages_of_a_worker(status: int, lines: list[str], reason: str | None)
     trial, messages = Trial("a", 1, Config(), Path("a")), Queue[Any]()
     _read_messages(trial, Process(), messages)  # type: ignore[arg-type]
     rows = [(trial, {"row": {"epoch": 1}})] if lines and "row" in lines[0] else []
-    assert list(messages.queue) == [*rows, (trial, {"end": reason})]
+    assert list(messages.queue) == [*rows, (trial, {"end": reason, "cannot_write": reason == "full"})]
 
 
 def test_several_jobs_are_processes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Tests of the rows of a comparison: scores, sizes, recalls and differences."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,8 @@ def test_recalls_of_nested_and_reachable_entities_have_columns(tmp_path: Path, c
     entities = [Entity.of(text, span) for span in (Span(3, 5, "LOC"), Span(3, 7, "ORG"))]
     corpus.write([Document(text, tuple(entities))] * 3, tmp_path / "nested.jsonl", "jsonl")
     file = str(tmp_path / "nested.jsonl")
-    data = {"train": [file] * 2, "dev": file, "test": file, "outermost": True}
+    shutil.copy(file, again := str(tmp_path / "again.jsonl"))
+    data = {"train": [file, again], "dev": file, "test": file, "outermost": True}
     flat = tiny.config(epochs=1).with_settings({"data": data})
     nested = flat.with_settings({"decoder": {"name": "biaffine", "d_span": 4}, "data": {"outermost": False}})
     pair = {"flat": flat, "nested": nested}

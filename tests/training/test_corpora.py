@@ -9,7 +9,7 @@ import pytest
 from hanlattice import corpus
 from hanlattice.config.settings import Config
 from hanlattice.document import Document, Entity
-from hanlattice.errors import HanlatticeError
+from hanlattice.errors import ConfigError, HanlatticeError
 from hanlattice.spans import Span
 from hanlattice.training.corpora import (
     SHARED_LENGTH,
@@ -54,6 +54,18 @@ def test_shorter_texts_are_compared_as_a_whole() -> None:
     ]
     assert without_shared(banned, [Document(" 今天天气很好", ()), *kept]) == kept
     assert without_shared([Document(DEV, ())], [Document(DEV[:19], ())]) == [Document(DEV[:19], ())]
+
+
+@pytest.mark.parametrize("name", ["data.train", "conventions.w.corpus", "auxiliary.w.corpus"])
+def test_a_file_is_named_once(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = write(tmp_path / "a.jsonl", Document(DEV, (Entity("重庆", "LOC", 0, 2),)))
+    monkeypatch.setenv("PLACE", str(tmp_path))
+    table, *rest, key = name.split(".")
+    twice: dict[str, Any] = {key: [first, "$PLACE/a.jsonl"]}
+    settings = {"data": {"train": [first]}} | {table: {rest[0]: twice} if rest else twice}
+    with pytest.raises(ConfigError) as error:
+        load_corpora(Config().with_settings(settings))
+    assert str(error.value) == f"{name} names $PLACE/a.jsonl twice; name it once"
 
 
 def write(path: Path, *documents: Document) -> str:

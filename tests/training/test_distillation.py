@@ -64,9 +64,26 @@ def test_raw_sentences_are_distinct_and_not_held_out(tmp_path: Path) -> None:
         load_held_out(tmp_path / "held_out.py")
 
 
+def test_sentences_of_other_lengths_are_counted_and_files_without_others_are_named(tmp_path: Path) -> None:
+    names = {
+        "a.txt": "短句\n他昨天在北京工作。\n",
+        "b.txt": "短句\n\n" + "长" * 121,
+        "c.txt": "长" * 120,
+        "d.txt": "",
+    }
+    for name, text in names.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    paths, unused = [tmp_path / name for name in names], distillation.Unused()
+    assert len(list(distillation.raw_sentences(paths, 1000, unused=unused))) == 2
+    assert (unused.n_sentences, unused.files) == (3, [tmp_path / "b.txt", tmp_path / "d.txt"])
+    with pytest.raises(DataError, match=r"b\.txt, \S+d\.txt: no sentence of 6 to 120 characters to annotate; name"):
+        list(distillation.raw_sentences([tmp_path / "b.txt", tmp_path / "d.txt"], 1000))
+    assert list(distillation.raw_sentences([tmp_path / "a.txt"], 1000, lambda text: True)) == []
+
+
 def test_a_short_line_is_read_without_the_space_around_it() -> None:
     assert list(distillation.sentences_of(" " * 12)) == []
-    assert list(distillation.sentences_of("  短句   ")) == []
+    assert list(distillation.sentences_of("  短句   ")) == ["短句"]
     assert list(distillation.sentences_of("\u3000\u3000他在北京工作。 ")) == ["他在北京工作。"]
 
 
@@ -179,7 +196,8 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = {**parts, "lexicon": words, "data": own, "training": {"epochs": 6, "learning_rate": 0.2}}
     train_linear(Config().with_settings(given), tmp_path / "master")
     lines = [tiny.documents()[0].text, *(d.text + "今天很好" for d in tiny.documents())]
-    (tmp_path / "raw.txt").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "raw.txt").write_text("\n".join([*lines, "短句"]), encoding="utf-8")
+    (tmp_path / "short.txt").write_text("短句\n", encoding="utf-8")
 
     def run(output: str) -> str:
         options = {
@@ -196,7 +214,12 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
             "--data.format": "bmes",
             "--output": tmp_path / output,
         }
-        command = ["distill", str(tmp_path / "raw.txt"), *(str(x) for pair in options.items() for x in pair)]
+        command = [
+            "distill",
+            str(tmp_path / "raw.txt"),
+            str(tmp_path / "short.txt"),
+            *(str(x) for pair in options.items() for x in pair),
+        ]
         with pytest.raises(SystemExit) as ended:
             main(command)
         out = capsys.readouterr()
@@ -204,7 +227,9 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert "dev (best epoch" in out.out
         return out.err
 
-    assert "entities; " in run("student")
+    first = run("student")
+    assert "entities; left out: 2 shorter or longer than 6 to 120 characters, " in first
+    assert f"note: {tmp_path / 'short.txt'} has no sentence of 6 to 120 characters\n" in first
     ner = hanlattice.load(tmp_path / "student")
     assert isinstance(ner.engine, LinearTagger)
     assert linear_settings(ner.config) is not None

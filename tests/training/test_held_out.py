@@ -33,6 +33,22 @@ def test_what_is_wrong_is_one_line(name: str, content: str, reason: str, tmp_pat
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("error", ["ValueError", "OSError", "DataError"])
+def test_an_error_for_some_text_names_the_file_and_the_text(error: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from hanlattice.errors import DataError\n"
+        "class HeldOut:\n"
+        "    def __call__(self, text):\n"
+        f"        if text != '中文':\n            raise {error}('wrong')\n",
+        "utf-8",
+    )
+    is_held_out = load_held_out(path)
+    with pytest.raises(ConfigError) as found:
+        is_held_out("秘密")
+    assert str(found.value) == f"{path}: HeldOut fails for the text '秘密' ({error}: wrong); correct it"
+
+
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no\.py: gives no object of a class HeldOut \(FileNotFoundError: "):
         load_held_out(tmp_path / "no.py")

@@ -1,5 +1,6 @@
 """Runs that are resumed and extended, what ends them, and precisions that a processor does not have."""
 
+import errno
 import json
 import math
 import shutil
@@ -14,7 +15,7 @@ from unittest import mock
 import pytest
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.amp import GradScaler
 
@@ -25,11 +26,11 @@ from hanlattice.cli import main
 from hanlattice.config.files import load_config, save_config, to_dict
 from hanlattice.config.settings import Config
 from hanlattice.decoders.tagging import CRF
-from hanlattice.errors import ConfigError, DataError, HanlatticeError
+from hanlattice.errors import ConfigError, DataError, HanlatticeError, ModelError
 from hanlattice.model.digests import CHECKPOINT, RECORD, faults
 from hanlattice.model.folder import CARD, CONFIG, LOG, WEIGHTS
 from hanlattice.model.weights import stored_epoch
-from hanlattice.training import Silent
+from hanlattice.training import Silent, resume, saving
 from hanlattice.training import loop as loop_module
 from hanlattice.training.checkpoint import read_progress
 from hanlattice.training.prepare import prepare
@@ -52,6 +53,12 @@ class Stopped(Silent):
     def epoch(self, row: dict[str, Any]) -> None:
         if row["epoch"] == self.last:
             raise KeyboardInterrupt
+
+
+def inputs_of(config: Config) -> dict[str, str]:
+    """The digests of the files that a run reads."""
+    found: dict[str, str] = resume._inputs(config)
+    return found
 
 
 def stopped(output: Path, config: Config, epoch: int = 2) -> None:
@@ -137,6 +144,82 @@ class TestChangedSettings:
             training.train(longer, tmp_path / "run", resume=True)
         file.write_bytes(before)
         assert training.train(longer, tmp_path / "run", resume=True).progress.epoch == 2
+
+    @pytest.mark.parametrize("name", ["body.safetensors", "vocabulary.json"])
+    def test_another_pretrained_body_is_refused_and_what_its_run_needs_is_not_compared(
+        self, tmp_path: Path, name: str
+    ) -> None:
+        body = shutil.copytree(tiny.body(), tmp_path / "body")
+        config = tiny.config(epochs=1).with_settings({"embedding": {"name": "own", "path": str(body)}})
+        training.train(config, tmp_path / "run")
+        longer = replace(config, training=replace(config.training, epochs=2))
+        before = (body / name).read_bytes()
+        (body / name).write_bytes(before + b" ")
+        with pytest.raises(ConfigError, match=rf"with other files: {body} changed since it began"):
+            training.train(longer, tmp_path / "run", resume=True)
+        (body / name).write_bytes(before)
+        (body / "checkpoint.safetensors").write_bytes(b"of its pretraining")
+        assert training.train(longer, tmp_path / "run", resume=True).progress.epoch == 2
+
+    def test_a_part_of_an_embedding_may_read_a_language_model(self, tmp_path: Path) -> None:
+        (tmp_path / "vocab.txt").write_text("一", "utf-8")
+        part = {"name": "pretrained", "path": str(tmp_path)}
+        config = Config().with_settings({"embedding": {"name": "stack", "parts": {"a": part}}})
+        before = inputs_of(config)
+        assert list(before) == [str(tmp_path)]
+        (tmp_path / "notes.md").write_text("mine", "utf-8")
+        assert inputs_of(config) == before
+        (tmp_path / "vocab.txt").write_text("二", "utf-8")
+        assert inputs_of(config) != before
+
+    def test_of_large_weights_samples_are_compared(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(resume, "SAMPLE", 4)
+        path, content = tmp_path / "model.safetensors", bytes(range(200))
+        read = 0
+        digests = set()
+        for place in range(200):
+            path.write_bytes(content[:place] + b"\xff" + content[place + 1 :])
+            digests.add(found := resume._sampled(path))
+            path.write_bytes(content)
+            read += found != resume._sampled(path)
+        assert read == 16 * 4
+        for place in (0, 199):  # the first byte and the last one
+            path.write_bytes(content[:place] + b"\xff" + content[place + 1 :])
+            assert resume._sampled(path) in digests
+            path.write_bytes(content)
+            assert resume._sampled(path) != found
+        path.write_bytes(content + b"\0")
+        assert resume._sampled(path) not in digests
+
+    @pytest.mark.parametrize("differs", ["seed", "corpus"])
+    def test_a_checkpoint_of_another_run(self, tmp_path: Path, differs: str) -> None:
+        shutil.copytree(tiny.folder(), tmp_path / "place")
+        corpora = tmp_path / "place" / "corpus.bmes"
+        config = tiny.config(epochs=3).with_settings({"data": {"train": [str(corpora)]}})
+        seed, corpus_text = 9 if differs == "seed" else 1, corpora.read_bytes()
+        if differs == "corpus":
+            corpora.write_bytes(corpus_text + corpus_text)
+        stopped(tmp_path / "other", config.with_settings({"training": {"seed": seed}}))
+        corpora.write_bytes(corpus_text)
+        stopped(tmp_path / "run", config)
+        own = (tmp_path / "run" / CHECKPOINT).read_bytes()
+        shutil.copy(tmp_path / "other" / CHECKPOINT, tmp_path / "run" / CHECKPOINT)
+        named = r"training\.seed" if differs == "seed" else r"\S*corpus\.bmes"
+        message = (
+            rf"checkpoint\.safetensors: is of another run, which differs in {named}; restore the checkpoint of"
+        )
+        with pytest.raises(ModelError, match=message):
+            api.train(config, output=tmp_path / "run", resume=True)
+        (tmp_path / "run" / CHECKPOINT).write_bytes(own)
+        assert api.train(config, output=tmp_path / "run", resume=True).progress.epoch == 3
+
+    def test_a_checkpoint_of_an_earlier_version_does_not_name_its_run(self, tmp_path: Path) -> None:
+        stopped(tmp_path / "run", tiny.config(epochs=3))
+        checkpoint = tmp_path / "run" / CHECKPOINT
+        with safe_open(checkpoint, "pt") as file:
+            meta = {name: value for name, value in file.metadata().items() if name != "run"}
+        save_file(load_file(checkpoint), checkpoint, meta)
+        assert api.train(tiny.config(epochs=3), output=tmp_path / "run", resume=True).progress.epoch == 3
 
     @pytest.mark.parametrize(("table", "name"), [("conventions", "crf"), ("auxiliary", "softmax")])
     def test_defaults_of_the_decoders_of_further_corpora_may_be_given(
@@ -588,6 +671,37 @@ class TestWithoutCheckpoint:
             api.train(tiny.config(epochs=2), output=run, resume=True, watcher=Impatient())
         assert {*contents(run)} == names
         assert api.train(tiny.config(epochs=2), output=run, resume=True).progress.epoch == 2
+
+
+def full(*_: object) -> None:
+    """Writes to a full disk."""
+    try:
+        raise OSError(errno.ENOSPC, "No space left on device")
+    except OSError as error:
+        raise DataError("cannot be written: No space left on device", "log.jsonl") from error
+
+
+def test_the_command_says_how_to_continue_after_a_full_disk(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_config(tiny.config(epochs=3), tmp_path / "settings.toml")
+    command = ["train", str(tmp_path / "settings.toml"), "--output", str(tmp_path / "run"), "--quiet"]
+    said = "error: log.jsonl: cannot be written: No space left on device"
+    with monkeypatch.context() as context:
+        context.setattr(saving, "save_checkpoint", full)
+        with pytest.raises(SystemExit):
+            main(command)
+    assert capsys.readouterr().err == f"{said}\n"  # nothing is left to continue
+    stopped(tmp_path / "run", tiny.config(epochs=3), 1)
+    with monkeypatch.context() as context:
+        context.setattr(saving, "save_checkpoint", full)
+        with pytest.raises(SystemExit):
+            main([*command, "--resume"])
+    resuming = f"hanlattice train --output {tmp_path / 'run'} --resume"
+    assert capsys.readouterr().err == f"{said}; free space, or permit writing, and continue with: {resuming}\n"
+    with pytest.raises(SystemExit) as left:
+        main([*resuming.split()[1:], "--quiet"])
+    assert not left.value.code
 
 
 def test_a_resumed_run_without_a_checkpoint_says_so(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Tests of whole searches: proposals, pruning, resumption, failures and limits."""
 
+import errno
 import json
+import resource
 import shutil
 import signal
 import subprocess
@@ -24,8 +26,10 @@ from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.model.digests import CHECKPOINT
 from hanlattice.model.folder import WEIGHTS
+from hanlattice.training.run_folder import is_write_error
 from hanlattice.tuning import Silent, TunedTrial, Tuning
 from hanlattice.tuning.results import State
+from hanlattice.tuning.study import Study
 
 SEARCH: dict[str, Any] = {"training.learning_rate": "1e-4..1e-1:log", "encoder.d_model": "8..24:8"}
 EPOCHS, TRIALS = 3, 8
@@ -342,6 +346,36 @@ class TestLimits:
         broken = base().with_settings({"training": {"device": "cuda:77"}})
         with pytest.raises(ConfigError, match=r"the first 3 trials failed for the same reason: .*cuda:77"):
             hanlattice.tune(broken, output=tmp_path, search=SEARCH)
+
+    @pytest.mark.parametrize("name", ["journal.log", "best.toml", "inputs.json", "trials"])
+    def test_no_file_of_the_user_is_replaced_or_taken_for_that_of_a_search(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / name).write_text("mine", "utf-8")
+        with pytest.raises(ConfigError, match=f"has {name}, which a run would replace; name an empty folder"):
+            hanlattice.tune(base(), output=tmp_path, search=SEARCH, trials=1)
+        assert [(path.name, path.read_text("utf-8")) for path in tmp_path.iterdir()] == [(name, "mine")]
+
+    @pytest.mark.parametrize("jobs", [1, 2])
+    def test_a_full_disk_stops_the_search_and_the_trial_is_trained_later(self, tmp_path: Path, jobs: int) -> None:
+        """No file may be larger than some bytes, so the first model cannot be written."""
+        quick = base().with_settings({"training": {"epochs": 1}})
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+        try:
+            with pytest.raises(DataError, match=r"safetensors: cannot be written: File too large") as error:
+                hanlattice.tune(quick, output=tmp_path, search=SEARCH, trials=2, jobs=jobs)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert is_write_error(error.value)
+        found = hanlattice.tune(output=tmp_path, trials=2, resume=True)
+        assert [trial.state for trial in found.trials] == [State.finished] * 2
+
+    def test_a_full_disk_may_be_that_of_the_journal(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def full(*_: Any) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(Study, "propose", full)
+        with pytest.raises(DataError, match=r"journal\.log: cannot be written: No space left on device"):
+            hanlattice.tune(base(), output=tmp_path, search=SEARCH, trials=1)
 
     @pytest.mark.parametrize(
         ("given", "message"),

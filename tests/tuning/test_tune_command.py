@@ -1,5 +1,6 @@
 """Tests of `hanlattice tune`."""
 
+import errno
 import json
 import re
 import signal
@@ -131,6 +132,22 @@ def test_errors_are_one_line(call: Call, tmp_path: Path, arguments: list[str], m
     assert found.code == 1
     [line] = found.err.splitlines()
     assert line.startswith(f"error: {message}")
+
+
+def test_a_full_disk_is_one_line_that_says_how_to_continue(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("hanlattice.tuning.study.Study.propose", full)
+    folder = tmp_path / "search"
+    found = call(saved(tmp_path, "base", tiny.config()), "--output", folder, "--trials", 1, *SEARCH)
+    assert found.code == 1
+    assert found.err == (
+        f"error: {folder / 'journal.log'}: cannot be written: No space left on device; free space, or permit"
+        f" writing, and continue with: hanlattice tune --output {folder} --resume --trials 1\n"
+    )
 
 
 def test_a_pruner_without_pruning_is_wrong_usage(call: Call, tmp_path: Path) -> None:

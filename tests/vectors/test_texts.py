@@ -9,7 +9,7 @@ import pytest
 
 from hanlattice.errors import DataError
 from hanlattice.files import BLOCK
-from hanlattice.vectors.texts import MAX_LINE, OVERLAP, Counts, ngrams, training_lines
+from hanlattice.vectors.texts import CUT, MAX_LINE, OVERLAP, Counts, ngrams, training_lines
 
 
 def test_texts_are_normalised_cut_and_counted(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_texts_are_normalised_cut_and_counted(tmp_path: Path) -> None:
         counts = Counts()
         told: list[float] = []
         assert list(training_lines([tmp_path / name], set(), counts, told.append)) == [
-            "abc", "长" * MAX_LINE, "长", "abc", "abc"
+            "abc", "长" * MAX_LINE + CUT, "长", "abc", "abc"
         ]  # fmt: skip
         assert counts == Counts(kept=4, duplicates=1, excluded=0, characters=9 + MAX_LINE + 1)
         assert told[-1] == 1

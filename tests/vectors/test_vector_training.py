@@ -12,17 +12,21 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from hanlattice.cli import main
+from hanlattice.cli import vectors as cli_vectors
 from hanlattice.cli.vectors import app
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.lexicon import Lexicon
 from hanlattice.vectors import Vectors, VectorSet, train_vectors, training
-from hanlattice.vectors.texts import Counts
+from hanlattice.vectors.storage import KINDS
+from hanlattice.vectors.texts import MAX_LINE, Counts
 
 WORDS = [
     "重庆",
@@ -176,6 +180,40 @@ def test_progress_of_long_texts() -> None:
 def test_bigrams_and_words_of_one_character() -> None:
     assert training._bigrams("一二三") == "一二 二三 三<end>"
     assert training._bigrams("一") == "一<end>"
+    assert training._bigrams("一二\t") == "一二"  # the paragraph continues in the next line
+
+
+def test_a_cut_paragraph_has_one_end(tmp_path: Path) -> None:
+    """Its characters are those of one that is not cut, and no bigram ends at the cut."""
+    text = "四" + "一二三四" * (MAX_LINE // 2)
+    (tmp_path / "text.txt").write_text(text, "utf-8")
+    settings: dict[str, Any] = {
+        "epochs": dict.fromkeys(KINDS, 1),
+        "min_count": dict.fromkeys(KINDS, 1),
+        "dimension": 2,
+    }
+    found = train_vectors([tmp_path / "text.txt"], Lexicon(["一二"]), **settings)
+    assert set(found.chars.names) == set(text)
+    assert set(found.bigrams.names) == {"一二", "二三", "三四", "四一", "四<end>"}
+    assert found.words.names == ("一二",)
+
+
+def test_sigterm_removes_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def train(*_: Any, **__: Any) -> None:
+        with TemporaryDirectory(dir=tmp_path):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(cli_vectors, "train_vectors", train)
+    with pytest.raises(SystemExit) as left:
+        main(["vectors", "train", "a.txt", "--output", str(tmp_path / "out.safetensors")])
+    assert left.value.code == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "error: interrupted"
+    assert not list(tmp_path.iterdir())
+    assert signal.getsignal(signal.SIGTERM) is before
     table = Vectors(("一", "一二", "三"), np.arange(6, dtype=np.float32).reshape(3, 2))
     kept = training._without_single_characters(table)
     assert (kept.names, kept.matrix.tolist()) == (("一二",), [[2.0, 3.0]])

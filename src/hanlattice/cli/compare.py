@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hanlattice.cli import Interrupted
-from hanlattice.cli.config_options import DottedOptionsCommand, load_preset, without_unset
+from hanlattice.cli.config_options import DottedOptionsCommand, load_preset, refuse_twice, without_unset
 from hanlattice.cli.options import QuietOption, TestOption, TrainOption
 from hanlattice.cli.tables import Column, print_table
 from hanlattice.errors import ConfigError, HanlatticeError
@@ -83,6 +83,7 @@ def compare(
         "lexicon": {"files": lexicon},
         "vectors": {"path": vectors},
     }
+    refuse_twice(ctx.meta["settings"], named)
     systems = _systems(settings, ctx.meta["settings"], without_unset(named))
     try:
         with _progress(quiet) as watcher:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 SIMILAR = 6  # names that an error shows
 
 
+# Options whose names are not those of their settings.
+OPTIONS = {"data.labels": "--map", "lexicon.files": "--lexicon", "vectors.path": "--vectors"}
+
+
 class DottedOptionsCommand(TyperCommand):
     """A command that accepts any setting as an option, such as ``--encoder.layers 2`` or ``--encoder.layers=2``.
 
@@ -27,6 +31,24 @@ class DottedOptionsCommand(TyperCommand):
         settings, others = _split_dotted(ctx, args)
         ctx.meta["settings"] = settings
         return super().parse_args(ctx, others)
+
+
+def refuse_twice(dotted: Mapping[str, str], named: Mapping[str, Mapping[str, Any]]) -> None:
+    """Check that no setting is given both as a dotted option and as an option with a name of its own.
+
+    Args:
+        dotted: the dotted options.
+        named: the settings of other options, by table and name.
+
+    Raises:
+        typer.BadParameter: a setting is given in both forms.
+    """
+    for table, settings in without_unset(named).items():
+        for name in settings:
+            key = f"{table}.{name}"
+            if both := [given for given in dotted if given == key or given.startswith(f"{key}.")]:
+                option = OPTIONS.get(key, f"--{name}")
+                raise typer.BadParameter(f"{option} and --{both[0]} are the same setting; give one of them")
 
 
 def preset(name: str) -> Path:
@@ -85,5 +107,7 @@ def _split_dotted(ctx: Any, args: Sequence[str]) -> tuple[dict[str, str], list[s
         text = value if equals else next(rest, None)
         if text is None:
             raise typer.BadParameter(f"{key} needs a value, such as {key} 2", ctx=ctx)
-        settings[key.removeprefix("--")] = text
+        if (name := key.removeprefix("--")) in settings:
+            raise typer.BadParameter(f"{key} is given twice; give it once", ctx=ctx)
+        settings[name] = text
     return settings, others

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from hanlattice.cli import Interrupted
-from hanlattice.cli.config_options import DottedOptionsCommand, load_preset, without_unset
+from hanlattice.cli.config_options import DottedOptionsCommand, load_preset, refuse_twice, without_unset
 from hanlattice.cli.options import (
     ConventionOption,
     MapOption,
@@ -82,10 +82,14 @@ def distill(
     training. A linear tagger cannot be resumed. Any setting of the student can be given as a dotted option, such as
     --training.epochs 10.
     """
+    source = ctx.get_parameter_source("paper")
+    if config is not None and source is not None and source.name == "COMMANDLINE":
+        raise typer.BadParameter("give --config or --paper, not both")
     from hanlattice.api import check_training, load, run_training
     from hanlattice.cli.train import print_scores, progress
     from hanlattice.config.files import load_config, overridden
     from hanlattice.training import distillation
+    from hanlattice.training.corpora import refuse_repeated
     from hanlattice.training.held_out import load_held_out
 
     file = annotated or output.with_name(f"{output.name}.teacher.jsonl")
@@ -95,6 +99,8 @@ def distill(
         "data": {"train": corpora, "dev": dev, "test": test, "labels": renamed_labels(rename) or None},
         "lexicon": {"files": lexicon},
     }
+    refuse_twice(ctx.meta["settings"], named)
+    refuse_repeated("--teacher", teacher)
     settings = distillation.with_annotated(base.with_settings(without_unset(named)), file)
     check_training(settings, output, resume=resume)
     if not (quiet or config or corpora or "data.train" in ctx.meta["settings"]):
@@ -107,9 +113,10 @@ def distill(
             is_held_out = load_held_out(held_out) if held_out else None
             corpora_of_student = distillation.corpora_of_student(settings)
             is_left_out = distillation.held_out_of(corpora_of_student, is_held_out)
+            unused = distillation.Unused()
             found = distillation.annotate(
                 [load(name, convention=convention or "", trust=trust) for name in teacher],
-                distillation.raw_sentences(texts, characters, is_left_out),
+                distillation.raw_sentences(texts, characters, is_left_out, unused),
                 file,
                 min_score=min_score,
                 max_contested=max_contested,
@@ -118,10 +125,13 @@ def distill(
             if not quiet:
                 typer.echo(
                     f"{found.n_sentences:,} sentences with {found.n_characters:,} characters and"
-                    f" {found.n_entities:,} entities; left out: {found.n_uncertain:,} with an uncertain entity,"
+                    f" {found.n_entities:,} entities; left out: {unused.n_sentences:,} shorter or longer than"
+                    f" {distillation.USUAL}, {found.n_uncertain:,} with an uncertain entity,"
                     f" {found.n_contested:,} on which the teachers disagree",
                     err=True,
                 )
+            for path in unused.files:
+                typer.echo(f"note: {path} has no sentence of {distillation.USUAL}", err=True)
         with progress(settings, quiet) as watcher:
             run = run_training(settings, output, resume=resume, watcher=watcher)
     except KeyboardInterrupt:

@@ -124,7 +124,9 @@ def pretrain(
     from hanlattice.training import pretrain as training
     from hanlattice.training.distributed import exit_process, is_first_process
 
+    named = _named(ctx)
     if export is not None:
+        _refuse_beside("--export", named - {"output", "export", "quiet"})
         step = training.export(output, export)
         if not quiet:
             typer.echo(
@@ -132,8 +134,9 @@ def pretrain(
             )
         return
     given = {name: _plain(ctx.params[name]) for name in (*SHAPE, *SETTINGS)}
-    sources = {name: ctx.get_parameter_source(name) for name in given}
-    named = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+    if finish is not None:
+        _refuse_beside("--finish", named & {"epochs", "hours", "resume"})
+    named &= given.keys()
     options = training.RunOptions(device.value, threads)
     continues = resume or finish is not None
     settings = _of_run(output, given, named, texts or []) if continues else _new(given, named, texts or [])
@@ -148,6 +151,22 @@ def pretrain(
     if not quiet and is_first_process():
         typer.echo(f"to use it: hanlattice train --embedding.name own --embedding.path {output}", err=True)
     exit_process()
+
+
+def _named(ctx: typer.Context) -> set[str]:
+    """The parameters that the command line gives."""
+    sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
+    return {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+
+
+def _refuse_beside(option: str, others: set[str]) -> None:
+    """
+    Raises:
+        typer.BadParameter: there are other options, which this one would ignore.
+    """
+    if others:
+        names = ("FILE" if name == "texts" else f"--{name.replace('_', '-')}" for name in sorted(others))
+        raise typer.BadParameter(f"with {option}, leave out {', '.join(names)}")
 
 
 def _plain(value: Any) -> Any:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hanlattice.cli import Interrupted
-from hanlattice.cli.config_options import DottedOptionsCommand, load_preset, without_unset
+from hanlattice.cli.config_options import DottedOptionsCommand, load_preset, refuse_twice, without_unset
 from hanlattice.cli.options import MapOption, QuietOption, TestOption, TrainOption, TrustOption, renamed_labels
+from hanlattice.errors import DataError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -69,6 +70,16 @@ def train(
 
     if config is not None and paper is not None:
         raise typer.BadParameter("give a settings file or --paper, not both")
+    data = {"train": corpora, "dev": dev, "test": test, "labels": renamed_labels(rename) or None}
+    refuse_twice(
+        ctx.meta["settings"],
+        {
+            "data": data,
+            "lexicon": {"files": lexicon},
+            "vectors": {"path": vectors},
+            "training": {"seed": seed, "start": start},
+        },
+    )
     file = config or (_settings_of_run(output) if resume and paper is None else None)
     if start is not None and file is None and paper is None:
         need_torch("fine-tuning")
@@ -82,7 +93,7 @@ def train(
         if resume and start is not None:  # the run has the lexicon of the start model too
             lexicon = None if lexicon == [*base.lexicon.files[-len(lexicon or ()) :]] else lexicon
     named: dict[str, dict[str, Any]] = {
-        "data": {"train": corpora, "dev": dev, "test": test, "labels": renamed_labels(rename) or None},
+        "data": data,
         "lexicon": {"files": lexicon},
         "vectors": {"path": vectors},
         "training": {"seed": seed, "start": start},
@@ -94,6 +105,10 @@ def train(
     except KeyboardInterrupt:
         is_linear = linear_settings(settings) is not None
         raise Interrupted(LINEAR_STOPPED if is_linear else _how_to_resume(output)) from None
+    except DataError as error:
+        if not (remedy := _remedy(error, output)):
+            raise
+        raise DataError(f"{error}; {remedy}") from error
     if linear_settings(settings) is not None:
         print_scores(run, settings, quiet)
         return
@@ -125,6 +140,16 @@ def _how_to_resume(output: Path) -> str:
     if not (output / CHECKPOINT).exists():
         return "stopped before the end of the first epoch, so there is nothing to resume; start again"
     return f"stopped; to resume: hanlattice train --output {output} --resume"
+
+
+def _remedy(error: DataError, output: Path) -> str:
+    """How to continue a run with a checkpoint if a file cannot be written, such as on a full disk; else empty."""
+    from hanlattice.model.digests import CHECKPOINT
+    from hanlattice.training.run_folder import is_write_error
+
+    if not (is_write_error(error) and (output / CHECKPOINT).exists()):
+        return ""
+    return f"free space, or permit writing, and continue with: hanlattice train --output {output} --resume"
 
 
 def print_scores(run: "Run", settings: "Config", quiet: bool) -> None:

@@ -12,10 +12,10 @@ import typer
 
 from hanlattice.cli import Interrupted
 from hanlattice.cli.compare import Format, print_markdown, seeds_of
-from hanlattice.cli.config_options import DottedOptionsCommand, load_preset, without_unset
+from hanlattice.cli.config_options import DottedOptionsCommand, load_preset, refuse_twice, without_unset
 from hanlattice.cli.options import MapOption, QuietOption, TrainOption, TrustOption, renamed_labels, wrote
 from hanlattice.cli.tables import Column, print_table
-from hanlattice.errors import ConfigError, HanlatticeError
+from hanlattice.errors import ConfigError, DataError, HanlatticeError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -103,18 +103,25 @@ def tune(
     from hanlattice.api import need_torch
 
     need_torch("searching settings")
+    from hanlattice.training.run_folder import is_write_error
     from hanlattice.tuning import tune as run_search
 
     if pruner and not pruning:
         raise typer.BadParameter(f"with --pruner {pruner}, leave out --no-pruning")
+    if prune_from and not pruning:
+        raise typer.BadParameter("with --no-pruning, leave out --prune-from")
     named: dict[str, dict[str, Any]] = {
         "data": {"train": corpora, "dev": dev, "test": test, "labels": renamed_labels(rename) or None},
         "lexicon": {"files": lexicon},
         "vectors": {"path": vectors},
     }
+    refuse_twice(ctx.meta["settings"], {**named, "training": {"start": start}})
     resumed = output if resume else None
     config = _settings(settings, start, ctx.meta["settings"], without_unset(named), resumed, trust=trust)
     _refuse_searched(search or [], ctx.meta["settings"], named)
+    resuming = _command_to_resume(
+        output, {"--trials": trials, "--hours": hours, "--jobs": jobs if jobs > 1 else None}
+    )
     try:
         with _progress(quiet) as watcher:
             found = run_search(
@@ -132,8 +139,11 @@ def tune(
                 watcher=watcher,
             )
     except KeyboardInterrupt:
-        limits = {"--trials": trials, "--hours": hours, "--jobs": jobs if jobs > 1 else None}
-        raise Interrupted(_how_to_resume(output, limits)) from None
+        raise Interrupted(f"stopped; to resume: {resuming}") from None
+    except DataError as error:
+        if not is_write_error(error):
+            raise
+        raise DataError(f"{error}; free space, or permit writing, and continue with: {resuming}") from error
     _print(found, format)
     if found.best_settings is None:
         failures = [trial.failure for trial in found.trials if trial.failure]
@@ -187,10 +197,10 @@ def _settings(
     return config.with_settings(without_unset(further))
 
 
-def _how_to_resume(output: Path, limits: Mapping[str, float | None]) -> str:
-    """The command that resumes a stopped search with the same limits."""
+def _command_to_resume(output: Path, limits: Mapping[str, float | None]) -> str:
+    """The command that resumes a search with the same limits."""
     given = [part for name, value in limits.items() if value is not None for part in (name, str(value))]
-    return f"stopped; to resume: {shlex.join(['hanlattice', 'tune', '--output', str(output), '--resume', *given])}"
+    return shlex.join(["hanlattice", "tune", "--output", str(output), "--resume", *given])
 
 
 def _refuse_searched(search: Sequence[str], dotted: Mapping[str, str], named: Mapping[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """``hanlattice vectors``: train vectors on plain text, convert word2vec files, inspect a file of vectors."""
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,7 +85,7 @@ def train(
         refuse_own_input(file, [*texts, *(lexicon or []), *(exclude or [])])
     if compact and compact.resolve() == output.resolve():
         raise ConfigError(f"--output and --compact are the same file, {output}; give them different names")
-    with _bars(quiet) as progress:
+    with _interrupted_by_sigterm(), _bars(quiet) as progress:
         vectors = train_vectors(
             texts,
             Lexicon.open(*lexicon) if lexicon else None,
@@ -140,6 +141,16 @@ def info(
         typer.echo(f"{kind:<10}{len(of_kind):,} × {of_kind.dimension}, {of_kind.rows.dtype}")
     for name, value in {"size": _megabytes(file), "digest": vectors.digest, **vectors.meta}.items():
         typer.echo(f"{name:<10}{value}")
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends the block as Ctrl-C does, so that temporary files are removed."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

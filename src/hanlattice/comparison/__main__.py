@@ -19,6 +19,7 @@ from hanlattice.comparison.workers import Message
 from hanlattice.config.settings import Config
 from hanlattice.errors import HanlatticeError
 from hanlattice.training import Silent
+from hanlattice.training.run_folder import is_write_error
 
 
 def main() -> None:
@@ -34,7 +35,7 @@ def main() -> None:
     try:
         trial.run(_MessageWriter(messages))
     except HanlatticeError as error:
-        _send({"error": str(error)}, messages)
+        _send({"error": str(error), "cannot_write": is_write_error(error)}, messages)
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -51,8 +51,9 @@ class Workers:
         """Wait for the next message of a trial.
 
         Returns:
-            The trial and ``{"row": …}`` after an epoch; at the end ``{"end": None}``, or ``{"end": REASON}`` if the
-            trial failed or was stopped.
+            The trial and ``{"row": …}`` after an epoch. At the end ``{"end": None, "cannot_write": False}``; if the
+            trial failed or was stopped, ``end`` is the reason, and ``cannot_write`` whether that is a full disk or
+            the like.
         """
         trial, message = self._messages.get()
         if "end" in message:
@@ -84,12 +85,12 @@ def _stdin(process: _Process) -> Any:
 def _read_messages(trial: Trial, process: _Process, messages: "Queue[tuple[Trial, Message]]") -> None:
     """Pass on the messages of a worker, and the reason if it fails."""
     assert process.stdout is not None
-    reason = None
+    reason, cannot_write = None, False
     with process:
         for line in process.stdout:
             message = json.loads(line)
             if "error" in message:
-                reason = message["error"]
+                reason, cannot_write = message["error"], message["cannot_write"]
             else:
                 messages.put((trial, message))
         process.wait()  # inside the block, as its end closes stdin, which stops a worker that still runs
@@ -97,4 +98,4 @@ def _read_messages(trial: Trial, process: _Process, messages: "Queue[tuple[Trial
         reason = f"killed by signal {-process.returncode}, possibly because memory ran out; use fewer --jobs"
     elif reason is None and process.returncode:
         reason = f"its process exited with status {process.returncode}; run with --jobs 1 for details"
-    messages.put((trial, {"end": reason}))
+    messages.put((trial, {"end": reason, "cannot_write": cannot_write}))

@@ -25,13 +25,15 @@ def save_checkpoint(
     optimisers: Sequence[Optimizer],
     average: MovingAverage | None,
     scaler: GradScaler,
+    run: Mapping[str, Any],
     progress: Progress,
 ) -> None:
     """Write weights, optimiser states, average, random state and the state of the gradient scaler.
 
     The file appears complete or not at all.
 
-    The random state is that of the CPU, and of the CUDA device on which ``learner`` is.
+    The random state is that of the CPU, and of the CUDA device on which ``learner`` is. ``run`` identifies the run:
+    see :func:`hanlattice.training.resume.identity_of`.
     """
     tensors = {f"model/{name}": tensor for name, tensor in learner.state_dict().items()}
     for i, optimiser in enumerate(optimisers):
@@ -41,7 +43,8 @@ def save_checkpoint(
     tensors["random"] = torch.get_rng_state()
     if (device := _device(learner)).type == "cuda":
         tensors["random_cuda"] = torch.cuda.get_rng_state(device)
-    write(path, tensors, {"progress": json.dumps(asdict(progress)), "scaler": json.dumps(scaler.state_dict())})
+    meta = {"progress": asdict(progress), "scaler": scaler.state_dict(), "run": run}
+    write(path, tensors, {name: json.dumps(value, sort_keys=True) for name, value in meta.items()})
 
 
 def read_progress(path: Path) -> Progress:
@@ -55,6 +58,16 @@ def read_progress(path: Path) -> Progress:
             return Progress(**json.loads(file.metadata()["progress"]))
     except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
         raise ModelError(f"{path}: cannot be resumed from ({error}); train into another folder") from None
+
+
+def read_identity(path: Path) -> dict[str, Any] | None:
+    """What identifies the run of a checkpoint; None in a file of an earlier version, or one that is broken."""
+    try:
+        with safe_open(path, "pt") as file:
+            found = json.loads(file.metadata()["run"])
+    except (OSError, SafetensorError, KeyError, ValueError, TypeError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def load_checkpoint(

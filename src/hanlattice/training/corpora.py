@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
@@ -58,7 +59,8 @@ def load_corpora(config: Config) -> Corpora:
     so that scores include what a flat decoder misses.
 
     Raises:
-        ConfigError: the settings name no file for train or a further corpus, or two corpora have the same name.
+        ConfigError: the settings name no file for train or a further corpus, or a file twice, or two corpora have
+            the same name.
         DataError: a corpus is empty or cannot be read, or a training corpus has no entity.
     """
     data, settings = config.data, further_corpora(config)
@@ -133,13 +135,33 @@ class _Renaming:
 def _check_names(config: Config, settings: Mapping[str, AuxiliaryConfig]) -> None:
     """
     Raises:
-        ConfigError: the settings name no file for train or for a further corpus.
+        ConfigError: the settings name no file for train or for a further corpus, or a file twice.
     """
     if not config.data.train:
         raise ConfigError("no training corpus: give --train FILE, or data.train in the settings")
+    refuse_repeated("data.train", config.data.train)
     for name, kind in settings.items():
         if not kind.corpus:
             raise ConfigError(f"{_table(name, config)}.corpus is empty: name a file, or remove {name!r}")
+        refuse_repeated(f"{_table(name, config)}.corpus", kind.corpus)
+
+
+def refuse_repeated(what: str, paths: Iterable[str]) -> None:
+    """Check that a setting or an option names no file twice, which would then count twice.
+
+    Args:
+        what: the name of the setting or option.
+        paths: the files or folders, also by other names of the same.
+
+    Raises:
+        ConfigError: a file or folder is named twice, or a variable in a name is not set.
+    """
+    seen: set[Path] = set()
+    for path in paths:
+        place = Path(located(path)).resolve()
+        if place in seen:
+            raise ConfigError(f"{what} names {path} twice; name it once")
+        seen.add(place)
 
 
 def _check_entities(found: Corpora, config: Config, settings: Mapping[str, AuxiliaryConfig]) -> None:

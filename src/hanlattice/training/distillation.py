@@ -6,7 +6,7 @@ The student is any model that can be trained (Hinton et al. 2015 with hard label
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from hanlattice.training.corpora import Corpora, load_corpora, plain_texts
 from hanlattice.training.held_out import IsHeldOut
 
 LENGTHS = range(6, 121)  # characters of the sentences that the teacher reads
+USUAL = f"{LENGTHS[0]} to {LENGTHS[-1]} characters"
 NAME = "teacher"  # of the auxiliary corpus in the settings of the student
 BATCH = 4_000  # sentences that one teacher annotates before the next teacher reads them
 
@@ -63,31 +64,61 @@ def sample(texts: Iterable[str], characters: int) -> list[str]:
 
 
 def sentences_of(line: str) -> Iterator[str]:
-    """The sentences of a line that are neither too short nor too long; a short line counts as one sentence."""
+    """The sentences of a line that are not empty; a line of at most 120 characters counts as one sentence."""
     line = line.strip()
     if len(line) in LENGTHS:
         yield line
         return
-    yield from (text for start, end in sentences(line) if len(text := line[start:end].strip()) in LENGTHS)
+    yield from (text for start, end in sentences(line) if (text := line[start:end].strip()))
 
 
-def raw_sentences(paths: Sequence[Path], characters: int, is_held_out: IsHeldOut | None = None) -> Iterator[str]:
-    """Distinct sentences of text files.
+@dataclass
+class Unused:
+    """What a teacher does not read of raw texts.
+
+    Attributes:
+        n_sentences: sentences of fewer than 6 or more than 120 characters.
+        files: files without any other sentence.
+    """
+
+    n_sentences: int = 0
+    files: list[Path] = field(default_factory=list)
+
+    def others(self, path: Path) -> Iterator[str]:
+        """The sentences of a file that the teacher reads; the rest is counted."""
+        is_used = False
+        for text in chain.from_iterable(map(sentences_of, decompressed_lines(path))):
+            if len(text) in LENGTHS:
+                is_used = True
+                yield text
+            else:
+                self.n_sentences += 1
+        if not is_used:
+            self.files.append(path)
+
+
+def raw_sentences(
+    paths: Sequence[Path], characters: int, is_held_out: IsHeldOut | None = None, unused: Unused | None = None
+) -> Iterator[str]:
+    """Distinct sentences of text files, of 6 to 120 characters.
 
     Args:
-        paths: text files, plain or compressed with xz, with one paragraph or sentence per line.
+        paths: text files, plain or compressed, with one paragraph or sentence per line.
         characters: about how many characters of each file are read.
         is_held_out: whether a sentence is left out.
+        unused: counts what is left out because of its length.
 
     Raises:
-        DataError: see :func:`hanlattice.compressed.decompressed_lines`.
+        DataError: no file has such a sentence; see also :func:`hanlattice.compressed.decompressed_lines`.
     """
-    seen = set[str]()
+    seen, unused = set[str](), unused or Unused()
     for path in paths:
-        for text in sample(chain.from_iterable(map(sentences_of, decompressed_lines(path))), characters):
+        for text in sample(unused.others(path), characters):
             if text not in seen and not (is_held_out is not None and is_held_out(text)):
                 seen.add(text)
                 yield text
+    if paths and len(unused.files) == len(paths):
+        raise DataError(f"no sentence of {USUAL} to annotate; name other texts", ", ".join(map(str, paths)))
 
 
 def voted(found: Sequence[Sequence[Entity]]) -> tuple[list[Span], int]:

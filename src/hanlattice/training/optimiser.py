@@ -165,7 +165,8 @@ def initialise(part: nn.Module, how: str) -> None:
 
     ``xavier`` draws every matrix from the uniform Xavier distribution, as TENER and FLAT do. These keep their
     initial weights: tables, CRF transitions, language models, the vectors of distances, lengths and labels, and
-    encoders with ``keeps_initialisation``, and what a decoder names in ``own_initialisation``. ``default`` changes nothing.
+    encoders with ``keeps_initialisation``, and what a decoder names in ``own_initialisation``. ``default`` changes
+    nothing.
 
     Raises:
         ConfigError: ``how`` is neither ``xavier`` nor ``default``.

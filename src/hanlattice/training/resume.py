@@ -3,6 +3,7 @@
 import json
 import os
 import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -15,15 +16,19 @@ from hanlattice.build import DECODERS, EMBEDDINGS, ENCODERS
 from hanlattice.build.settings import choose, parameters_of
 from hanlattice.config.files import dotted_settings, load_config, shown, to_dict
 from hanlattice.config.settings import Config, TrainingConfig
-from hanlattice.errors import ConfigError
+from hanlattice.errors import ConfigError, ModelError
 from hanlattice.model.digests import CHECKPOINT, RECORD, digest
 from hanlattice.model.folder import CARD, CONFIG, LEXICON, LOG, VOCABULARY, WEIGHTS
 from hanlattice.model.weights import stored_epoch
-from hanlattice.training.checkpoint import read_progress
+from hanlattice.training.checkpoint import read_identity, read_progress
 from hanlattice.training.run_folder import refuse_other_files
 from hanlattice.training.vocabularies import lexicon_file
 
 INPUTS = "inputs.json"  # the digests of the files that a run reads
+# The files of a pretrained body, and of a language model, that a run reads.
+BODY = ("body.safetensors", "vocabulary.json")
+LANGUAGE_MODEL = ("*.safetensors", "*.json", "*.txt", "*.model")
+SAMPLES, SAMPLE = 16, 1 << 20  # of a large file, which are compared, and their size in bytes
 PARTS = ("embedding", "encoder")  # folders of language models
 # What a run writes, beside its settings.
 FILES = (CARD, CHECKPOINT, INPUTS, LEXICON, LOG, RECORD, VOCABULARY, WEIGHTS, *PARTS)
@@ -46,6 +51,7 @@ def check_output(output: Path, config: Config, resume: bool, *, may_add_epochs: 
     Raises:
         ConfigError: the folder is a file or in one, or has other files that a run would replace, or already holds a
             run and ``resume`` is not set, or the run in it cannot be resumed with these settings.
+        ModelError: the checkpoint is broken, or of another run.
     """
     has_checkpoint = (output / CONFIG).exists() and (output / CHECKPOINT).exists()
     if not has_checkpoint and not _has_just_begun(output):
@@ -56,6 +62,7 @@ def check_output(output: Path, config: Config, resume: bool, *, may_add_epochs: 
     if has_checkpoint:
         _refuse_changes(output, config)
         refuse_changed_files(output, config)
+        _refuse_another_checkpoint(output, config)
         _refuse_another_length(output, config.training, may_add_epochs)
         _refuse_nothing_to_do(output, config.training)
 
@@ -90,13 +97,45 @@ def _refuse_changes(output: Path, config: Config) -> None:
     Raises:
         ConfigError: settings that affect the weights differ from the settings of the run.
     """
-    before, now = _written(load_config(output / CONFIG)), _written(config)
-    keys = [key for key in sorted(before | now) if key not in CHANGEABLE]
-    same = _defaults(config)  # a setting that is given, with the value of its default, changes nothing
-    changed = [key for key in keys if before.get(key, same.get(key)) != now.get(key, same.get(key))]
-    if changed:
-        named = ", ".join(f"{key} ({shown(now.get(key))}, not {shown(before.get(key))})" for key in changed)
+    if changed := _changed(load_config(output / CONFIG), config):
+        named = ", ".join(f"{key} ({now}, not {before})" for key, (before, now) in changed.items())
         raise ConfigError(f"{output}: a run cannot be resumed with other settings: {named}; name another folder")
+
+
+def _changed(old: Config, new: Config) -> dict[str, tuple[str, str]]:
+    """The settings that affect the weights and differ, with both values."""
+    before, now = _written(old), _written(new)
+    keys = [key for key in sorted(before | now) if key not in CHANGEABLE]
+    same = _defaults(new)  # a setting that is given, with the value of its default, changes nothing
+    return {
+        key: (shown(before.get(key)), shown(now.get(key)))
+        for key in keys
+        if before.get(key, same.get(key)) != now.get(key, same.get(key))
+    }
+
+
+def identity_of(config: Config, inputs: Mapping[str, str]) -> dict[str, Any]:
+    """What a checkpoint stores of its run: the settings, and the digests of the files that it reads."""
+    return {"settings": to_dict(config), "inputs": dict(inputs)}
+
+
+def _refuse_another_checkpoint(output: Path, config: Config) -> None:
+    """
+    Raises:
+        ModelError: the checkpoint was copied from another run.
+    """
+    path = output / CHECKPOINT
+    if (stored := read_identity(path)) is None:
+        return
+    others = [
+        *_changed(Config().with_settings(stored["settings"], str(path)), config),
+        *_changed_files(stored["inputs"], _inputs(config)),
+    ]
+    if others:
+        raise ModelError(
+            f"{path}: is of another run, which differs in {', '.join(others)}; restore the checkpoint of this run,"
+            " or name another folder"
+        )
 
 
 def _defaults(config: Config) -> dict[str, Any]:
@@ -116,11 +155,20 @@ def _defaults(config: Config) -> dict[str, Any]:
     }
 
 
-def write_inputs(output: Path, config: Config) -> None:
-    """Write the digests of the corpora, word lists and vectors of a run into its folder."""
+def write_inputs(output: Path, config: Config) -> dict[str, str]:
+    """Write the digests of the corpora, word lists, vectors and pretrained models of a run into its folder.
+
+    Returns:
+        The digests, by the names in the settings.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    found = _inputs(config)
     with atomic_write(output / INPUTS) as stream:
-        json.dump(_inputs(config), stream, ensure_ascii=False, indent=1)
+        json.dump(found, stream, ensure_ascii=False, indent=1)
         stream.write("\n")
+    return found
 
 
 def _inputs(config: Config) -> dict[str, str]:
@@ -131,7 +179,41 @@ def _inputs(config: Config) -> dict[str, str]:
     names = [*data.train, data.dev, data.test, *data.exclude, *further, config.vectors.path]
     paths = {name: Path(os.path.expandvars(name)) for name in names if name}
     paths |= {name: lexicon_file(name) for name in lists}
-    return {name: _digest(path) for name, path in paths.items() if path.is_file() or path.is_dir()}
+    found = {name: _digest(path) for name, path in paths.items() if path.is_file() or path.is_dir()}
+    models = _models(config.embedding.name, config.embedding.settings)
+    folders = ((name, Path(os.path.expandvars(name)), kinds) for name, kinds in models)
+    return found | {name: _digest_of_model(folder, kinds) for name, folder, kinds in folders if folder.is_dir()}
+
+
+def _models(embedding: str, settings: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str]]]:
+    """The folders of pretrained models that an embedding and its parts read, and the kinds of files in them."""
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _models(str(value.get("name", embedding)), value)
+        elif key == "path" and value:
+            yield str(value), BODY if embedding == "own" else LANGUAGE_MODEL
+
+
+def _digest_of_model(folder: Path, kinds: Sequence[str]) -> str:
+    """The digest of the names and contents of the files of a pretrained model; see :func:`_sampled`."""
+    files = sorted({file for kind in kinds for file in folder.glob(kind) if file.is_file()})
+    return sha256("".join(f"{_sampled(file)} {file.name}\n" for file in files).encode()).hexdigest()
+
+
+def _sampled(path: Path) -> str:
+    """The digest of a file; of a large one that of its size and of samples, which takes no more time than 16 MB.
+
+    Weights may have gigabytes. Those of another training differ everywhere.
+    """
+    size = path.stat().st_size
+    if size <= SAMPLES * SAMPLE:
+        return digest(path)
+    found = sha256(str(size).encode())
+    with path.open("rb") as stream:
+        for i in range(SAMPLES):
+            stream.seek(i * (size - SAMPLE) // (SAMPLES - 1))
+            found.update(stream.read(SAMPLE))
+    return found.hexdigest()
 
 
 def _digest(path: Path) -> str:
@@ -154,12 +236,16 @@ def refuse_changed_files(output: Path, config: Config) -> None:
         before = json.loads((output / INPUTS).read_text(encoding="utf-8"))
     except (OSError, ValueError):  # a run of an earlier version
         return
-    changed = [name for name, found in _inputs(config).items() if name in before and before[name] != found]
-    if changed:
+    if changed := _changed_files(before, _inputs(config)):
         raise ConfigError(
             f"{output}: a run cannot be resumed with other files: {', '.join(changed)} changed since it began;"
             " restore them, or name another folder"
         )
+
+
+def _changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """The names of the files whose digests differ."""
+    return [name for name, found in now.items() if name in before and before[name] != found]
 
 
 def _refuse_another_length(output: Path, config: TrainingConfig, may_add_epochs: bool) -> None:

@@ -1,10 +1,11 @@
 """A training run: from settings to a model folder, and its resumption."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -24,9 +25,10 @@ from hanlattice.training.checkpoint import load_checkpoint
 from hanlattice.training.device import check_precision, device_of
 from hanlattice.training.distributed import Group, join_group
 from hanlattice.training.log import Log
+from hanlattice.training.loop import Loop
 from hanlattice.training.prepare import Prepared, prepare
 from hanlattice.training.progress import Progress, Run
-from hanlattice.training.resume import INPUTS, PARTS, check_output, write_inputs
+from hanlattice.training.resume import INPUTS, PARTS, check_output, identity_of, write_inputs
 from hanlattice.training.run_folder import alone_in
 from hanlattice.training.saving import Saving
 from hanlattice.training.selection import Selection, criterion
@@ -69,12 +71,12 @@ def _train(config: Config, output: Path, resume: bool, watcher: Watcher, group: 
         check_output(output, config, resume, may_add_epochs=False)
         forget(output)
         (output / CARD).unlink(missing_ok=True)  # the card of the shorter run, if this one extends it
-        write_inputs(output, config)  # first, because with this file the settings are known to be those of a run
+        inputs = write_inputs(output, config)  # first: with this file the settings are known to be those of a run
         save_config(config, output / CONFIG)
         prepared.vocabularies.full.save(output / VOCABULARY)
         save_lexicon(prepared.ner.lexicon, output / LEXICON)
         weights.save_files(prepared.ner.tagger, output)
-        progress = _fit(prepared, config, output, resume, watcher, group)
+        progress = _fit(prepared, config, output, resume, watcher, group, identity_of(config, inputs))
     best = weights.load_model(output, device=str(prepared.ner.tagger.device), trust=True)
     dev, test = (evaluate(best, documents) if documents else None for documents in (prepared.dev, prepared.test))
     assert dev is not None
@@ -122,12 +124,9 @@ def _precision_of_body(config: Config) -> str:
     return str(embedding.settings.get("precision", "float32")) if embedding.name == "own" else ""
 
 
-def _fit(
-    prepared: Prepared, config: Config, output: Path, resume: bool, watcher: Watcher, group: Group
-) -> Progress:
-    """Run the epochs; the first process evaluates after each of them and writes log, weights and checkpoint."""
-    training, ner = config.training, prepared.ner
-    loop = prepared.loop(training, watcher=watcher, group=group)
+def _loop(prepared: Prepared, config: Config, output: Path, resume: bool, watcher: Watcher, group: Group) -> Loop:
+    """The training loop, which starts after the epoch of the last checkpoint."""
+    loop = prepared.loop(config.training, watcher=watcher, group=group)
     if resume and (output / CHECKPOINT).exists():
         loop.progress = load_checkpoint(
             output / CHECKPOINT, loop.learner, loop.optimisers, loop.average, loop.scaler
@@ -135,7 +134,25 @@ def _fit(
         watcher.say(f"resumes after epoch {loop.progress.epoch}")
     elif resume:
         watcher.say(f"{output} has no checkpoint to resume from, so the run starts with epoch 1")
-    check_precision(loop.learner, training, ner.tagger.device)
+    check_precision(loop.learner, config.training, prepared.ner.tagger.device)
+    return loop
+
+
+def _fit(
+    prepared: Prepared,
+    config: Config,
+    output: Path,
+    resume: bool,
+    watcher: Watcher,
+    group: Group,
+    identity: Mapping[str, Any] = MappingProxyType({}),
+) -> Progress:
+    """Run the epochs; the first process evaluates after each of them and writes log, weights and checkpoint.
+
+    It needs the ``identity`` of the run.
+    """
+    training, ner = config.training, prepared.ner
+    loop = _loop(prepared, config, output, resume, watcher, group)
     if not group.is_writer:
         for _ in loop.epochs():
             pass
@@ -145,7 +162,7 @@ def _fit(
     selection = Selection(
         ner, prepared.dev, output / WEIGHTS, loop.average, read_unpunctuated=config.data.unpunctuated > 0
     )
-    saving = Saving(output, loop, selection)
+    saving = Saving(output, loop, selection, identity)
     with closing(Log(output, training.tensorboard)) as log:
         for loss in loop.epochs():
             progress = loop.progress

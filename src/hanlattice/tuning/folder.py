@@ -3,6 +3,7 @@
 It contains::
 
     study.toml                  the definition of the search; a resumed search must have the same
+    inputs.json                 the digests of the files that its trials read
     journal.log                 Optuna's journal: proposals and their results
     best.toml                   the settings of the best trial, for ``hanlattice train``
     trials/NUMBER/SEED          one run of a trial: settings, log and result; the best trial also has its models
@@ -25,6 +26,8 @@ from hanlattice.config.settings import Config
 from hanlattice.errors import ConfigError, HanlatticeError
 from hanlattice.model.folder import CONFIG, LOG
 from hanlattice.model.log import read_log
+from hanlattice.training.resume import INPUTS
+from hanlattice.training.run_folder import refuse_other_files
 from hanlattice.tuning.space import Space, Value, read_space, with_values
 
 
@@ -93,6 +96,15 @@ class StudyFolder:
     def trial(self, number: int) -> Path:
         """The folder of a trial, in which each seed has a folder."""
         return self.path / "trials" / f"{number:04}"
+
+    def refuse_other_files(self) -> None:
+        """Check that a new search replaces no file, and takes no file for its own.
+
+        Raises:
+            ConfigError: the folder has something that a search writes.
+        """
+        names = (path.name for path in (self.definition, self.journal, self.best, self.trial(1).parent))
+        refuse_other_files(self.path, (*names, INPUTS))
 
     def load(self) -> Definition | None:
         """The definition of the search in the folder; None if there is no search.

@@ -11,7 +11,7 @@ from hanlattice.build import check
 from hanlattice.config.files import load_config
 from hanlattice.config.linear import linear_settings
 from hanlattice.config.settings import Config
-from hanlattice.errors import ConfigError, EngineError
+from hanlattice.errors import ConfigError, DataError, EngineError
 from hanlattice.training.corpora import load_corpora
 from hanlattice.training.resume import refuse_changed_files, write_inputs
 from hanlattice.tuning.folder import Definition, Pruner, StudyFolder, without_test
@@ -61,8 +61,9 @@ def tune(
 
     Raises:
         ConfigError: a setting to search does not exist or has a wrong value, the folder holds a search and
-            ``resume`` is not set, or the search in it is another one.
-        DataError: a corpus or the journal of the search cannot be read.
+            ``resume`` is not set, or the search in it is another one, or it has other files that a search writes.
+        DataError: a corpus or the journal of the search cannot be read; or a file cannot be written, such as on a
+            full disk, and then the trial resumes with the search.
         EngineError: Optuna is not installed.
     """
     further: dict[str, Any] = {"pruner": pruner, "prune_from": prune_from, "search_seed": search_seed}
@@ -97,6 +98,7 @@ def _run(
         raise ConfigError(f"{output} holds no search to resume; name its folder, or leave out --resume")
     definition = _definition(saved, config, search, further)
     if saved is None:
+        folder.refuse_other_files()
         _check(definition)
         folder.path.mkdir(parents=True, exist_ok=True)
     else:
@@ -106,9 +108,12 @@ def _run(
         if saved is None:
             if folder.load() is not None:  # another process was faster
                 raise known
-            write_inputs(folder.path, without_test(definition.config))
             folder.save(definition)
-        return Search(definition, folder, limits, watcher).run()
+            write_inputs(folder.path, without_test(definition.config))
+        try:
+            return Search(definition, folder, limits, watcher).run()
+        except OSError as error:  # of Optuna
+            raise DataError(f"cannot be written: {error.strerror or error}", folder.journal) from error
 
 
 def _definition(

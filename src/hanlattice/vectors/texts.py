@@ -12,6 +12,7 @@ from hanlattice.errors import DataError
 
 OVERLAP = 20  # a paragraph that shares this many consecutive characters with an excluded text is left out
 MAX_LINE = 5_000  # maximum number of tokens of a line; word2vec reads at most 10,000
+CUT = "\t"  # ends a line whose paragraph continues in the next one
 
 
 @dataclass
@@ -57,7 +58,7 @@ def training_lines(
     """The paragraphs of text files, normalised, without whitespace, and cut after ``MAX_LINE`` characters.
 
     A paragraph is a line of a file. Empty ones, exact duplicates and those with an excluded n-gram are left out.
-    Only a hash of each is kept in memory.
+    Only a hash of each is kept in memory. A piece that is not the last one of its paragraph ends with ``CUT``.
 
     Args:
         paths: text files with one paragraph per line; see :func:`hanlattice.compressed.decompressed_lines`.
@@ -85,7 +86,8 @@ def training_lines(
         counts.kept += 1
         counts.characters += len(text)
         for start in range(0, len(text), MAX_LINE):
-            yield text[start : start + MAX_LINE]
+            end = start + MAX_LINE
+            yield text[start:end] + (CUT if end < len(text) else "")
 
 
 def _lines(paths: Sequence[str | Path], progress: Callable[[float], None]) -> Iterator[str]:

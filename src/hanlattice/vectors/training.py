@@ -17,7 +17,7 @@ from hanlattice.errors import ConfigError, DataError
 from hanlattice.files import read_lines
 from hanlattice.lexicon import Lexicon, count_matches, segment
 from hanlattice.vectors.storage import KINDS, Vectors, VectorSet
-from hanlattice.vectors.texts import Counts, ngrams, training_lines, unspaced
+from hanlattice.vectors.texts import CUT, Counts, ngrams, training_lines, unspaced
 
 WINDOW = 5  # tokens of context on each side
 NEGATIVE = 5  # negative samples per pair of a token and its context
@@ -157,7 +157,7 @@ def _train_tables(
     def learn(kind: str, lines: Iterable[str]) -> Vectors:
         return _learn(word2vec(kind), texts.with_name(kind), lines, progress)
 
-    chars = learn("chars", map(" ".join, read_lines(texts)))
+    chars = learn("chars", map(" ".join, _pieces(texts)))
     bigrams = learn("bigrams", map(_bigrams, read_lines(texts)))
     if lexicon is None:
         words = Vectors((), np.zeros((0, chars.matrix.shape[1]), np.float32))
@@ -188,16 +188,22 @@ def _learn(model: Any, tokens: Path, lines: Iterable[str], progress: Progress) -
     return Vectors(tuple(model.wv.index_to_key), model.wv.vectors)
 
 
-def _bigrams(text: str) -> str:
-    """The bigrams of a text, separated by spaces."""
-    return " ".join([*(first + second for first, second in pairwise(text)), text[-1] + "<end>"])
+def _pieces(texts: Path) -> Iterator[str]:
+    """The lines of a file of :func:`training_lines`, without marks."""
+    return (line.removesuffix(CUT) for line in read_lines(texts))
+
+
+def _bigrams(line: str) -> str:
+    """The bigrams of a line, separated by spaces; a piece whose paragraph continues has no end."""
+    text = line.removesuffix(CUT)
+    end = [] if line.endswith(CUT) else [text[-1] + "<end>"]
+    return " ".join([*(first + second for first, second in pairwise(text)), *end])
 
 
 def _words(lexicon: Lexicon, texts: Path, counts: Counts, progress: Progress) -> Iterator[str]:
     """The words of each line in its most probable segmentation, separated by spaces."""
     counting, segmenting = (
-        _followed(read_lines(texts), counts.characters, stage, progress)
-        for stage in ("counting words", "segmenting")
+        _followed(_pieces(texts), counts.characters, stage, progress) for stage in ("counting words", "segmenting")
     )
     occurrences = count_matches(lexicon, counting)
     with np.errstate(divide="ignore"):

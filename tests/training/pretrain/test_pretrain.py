@@ -14,7 +14,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -107,6 +106,11 @@ class TestText:
         assert summary.unknown == 1
         assert known.ids("甲乙丙").tolist() == [FIRST, FIRST + 1, UNKNOWN]
 
+    def test_a_capital_whose_lower_case_is_known_is_known(self, tmp_path: Path) -> None:
+        known, summary, _ = prepared(tmp_path, "aaaaAAbbb丙", size=2)
+        assert known.names == "ab"
+        assert summary.unknown == 1
+
     def test_duplicates_are_left_out(self, tmp_path: Path) -> None:
         _, summary, text = prepared(tmp_path, "李明", "ＡＢ", "李明", "AB")
         assert text == "\n李明\nAB\n"
@@ -187,10 +191,26 @@ class TestBatches:
             read = np.concatenate([batches.batch(epoch, step).ravel() for step in range(batches.steps)])
             assert len(set(read.tolist())) == len(read) == batches.steps * 40
 
-    def test_short_text_is_one_batch(self) -> None:
+    def test_a_text_that_is_shorter_than_a_window_is_one_batch(self) -> None:
         batches = Batches(self.ids[1:6], 10, 4, 1)
-        assert batches.steps == 1
-        assert set(batches.batch(0, 0).ravel().tolist()) <= {BOUNDARY, 1, 2, 3, 4, 5}
+        assert (batches.steps, batches.characters) == (1, 10)
+        for epoch in range(9):
+            assert batches.batch(epoch, 0).tolist() == [[1, 2, 3, 4, 5, *[BOUNDARY] * 5]]
+
+    def test_a_text_that_is_shorter_than_two_windows_fills_a_window(self) -> None:
+        batches = Batches(self.ids[1:14], 10, 4, 1)
+        found = {tuple(row) for epoch in range(40) for row in batches.batch(epoch, 0).tolist()}
+        assert found == {tuple(range(first, first + 10)) for first in (1, 2, 3, 4)}
+
+    def test_batches_of_longer_texts_stay_as_they_were(self) -> None:
+        """Another batch would end the resumption of published runs."""
+        assert Batches(self.ids, 10, 2, 1).batch(3, 5)[:, 0].tolist() == [244, 954]
+        assert [Batches(self.ids[:19], 10, 4, 1).batch(epoch, 0)[0, 0] for epoch in range(6)] == [4, 5, 6, 4, 6, 8]
+
+    def test_characters_of_a_batch(self) -> None:
+        for n in (25, 1000):
+            batches = Batches(self.ids[:n], 10, 4, 1)
+            assert batches.characters == batches.batch(0, 0).size
 
     def test_rows_in_order(self) -> None:
         assert in_order(self.ids[1:6], 4, 9).tolist() == [[1, 2, 3, 4], [5, 0, 0, 0]]
@@ -263,6 +283,11 @@ class TestMasks:
             found = masked(ids, into_characters, 0.01, 4, np.random.default_rng(seed))
             assert found.targets.tolist() == [FIRST]
 
+    def test_of_boundaries_none_is_chosen(self) -> None:
+        found = masked(np.zeros((2, 3), np.int64), into_characters, 0.9, 4, np.random.default_rng(0))
+        assert not len(found.targets)
+        assert not found.ids.any()
+
     @pytest.mark.parametrize("size", [1, 2, 3])
     def test_the_processes_of_a_group_share_the_rows(self, size: int) -> None:
         batch = masked(self.ids(7), into_characters, 0.15, len(self.known), np.random.default_rng(0))
@@ -325,6 +350,9 @@ class TestRun:
         assert rows[-1]["held_out_loss"] < rows[0]["loss"]
         assert rows[-1]["hours_left"] == 0
         assert rows[-1]["characters"] == rows[-1]["step"] * 8 * 16
+        assert f" of 8 x 16 characters, {rows[-1]['characters']:,} in all" in (folder / "README.md").read_text(
+            "utf-8"
+        )
         body, known = open_body(folder)
         assert body.shape == chosen.shape
         assert "李" in known.names
@@ -334,6 +362,12 @@ class TestRun:
     @pytest.mark.parametrize("precision", PRECISIONS)
     def test_other_masks_and_precisions(self, text: Path, tmp_path: Path, mask: Any, precision: Any) -> None:
         open_body(pretrain(settings(text, mask=mask, precision=precision), tmp_path / "run"))
+
+    def test_a_text_with_fewer_windows_than_a_batch(self, tmp_path: Path) -> None:
+        (tmp_path / "short.txt").write_text("李明在北京工作，王小红去了上海。" * 3, "utf-8")
+        folder = pretrain(settings(tmp_path / "short.txt", epochs=5), tmp_path / "run")
+        assert rows_of(folder)[-1]["characters"] == 5 * 2 * 16
+        assert " of 2 x 16 characters, 160 in all" in (folder / "README.md").read_text("utf-8")
 
     def test_hours(self, text: Path, tmp_path: Path) -> None:
         folder = pretrain(settings(text, hours=1 / 3600), tmp_path / "run", options=EVERY_STEP)
@@ -517,6 +551,46 @@ class TestResumed:
         pretrain(settings(text, epochs=2), folder, resume=True)
         assert_equal(weights(folder), weights(pretrain(settings(text, epochs=2), tmp_path / "whole")))
 
+    def test_other_texts_for_a_run_without_its_own_change_nothing(self, text: Path, tmp_path: Path) -> None:
+        folder = pretrain(settings(text), tmp_path / "run")
+        shutil.rmtree(folder / "text")
+        before = {path.name: path.read_bytes() for path in folder.iterdir()}
+        given = text.read_text("utf-8")
+        text.write_text(given + "马马马马马马\n" * 3, "utf-8")
+        with pytest.raises(DataError) as error:
+            pretrain(settings(text, epochs=2), folder, resume=True)
+        changed = "the texts, --held-out or vocabulary.json changed since this run began; restore them"
+        assert str(error.value) == f"{folder}: {changed}"
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+        text.write_text(given, "utf-8")
+        pretrain(settings(text, epochs=2), folder, resume=True)
+        assert_equal(weights(folder), weights(pretrain(settings(text, epochs=2), tmp_path / "whole")))
+
+    def test_a_vocabulary_that_was_removed_is_made_again(self, text: Path, tmp_path: Path) -> None:
+        folder = pretrain(settings(text), tmp_path / "run")
+        before = (folder / "vocabulary.json").read_bytes()
+        (folder / "vocabulary.json").unlink()
+        pretrain(settings(text, epochs=2), folder, resume=True)
+        assert (folder / "vocabulary.json").read_bytes() == before
+
+    @pytest.mark.parametrize("row", [1, 2])
+    def test_an_error_before_the_first_checkpoint_leaves_nothing(
+        self, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: int
+    ) -> None:
+        monkeypatch.setattr(loop_module, "LOG_EVERY", 2)
+        options = RunOptions(save_every=0.0 if row == 2 else 999.0)
+        with pytest.raises(KeyError):
+            pretrain(settings(text), tmp_path / "run", options=options, watcher=Stopping(row, "exception"))
+        assert (tmp_path / "run").exists() == (row == 2)  # there is a checkpoint then
+
+    def test_a_class_that_fails_for_some_text_leaves_nothing(self, text: Path, tmp_path: Path) -> None:
+        held = tmp_path / "held.py"
+        held.write_text("class HeldOut:\n    def __call__(self, text):\n        {'中文': 1}[text]\n", "utf-8")
+        with pytest.raises(ConfigError, match=r"held\.py: HeldOut fails for the text '.*' \(KeyError: "):
+            pretrain(settings(text, held_out=str(held)), tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+        pretrain(settings(text), tmp_path / "run")
+
     def test_two_processes_do_not_train_in_one_folder(self, text: Path, tmp_path: Path) -> None:
         class Second(Silent):
             def say(self, message: str) -> None:
@@ -547,9 +621,8 @@ class TestResumed:
             pretrain(settings(text, epochs=2), folder, resume=True)
 
     def test_a_checkpoint_that_cannot_be_written_does_not_stop_the_run(
-        self, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        said: list[str] = []
         calls = iter(range(1000))
 
         def fail_twice(*arguments: Any) -> None:
@@ -557,27 +630,20 @@ class TestResumed:
                 raise DataError("cannot be written: No space left on device", "checkpoint")
             save(*arguments)
 
-        class Listening(Silent):
-            def say(self, message: str) -> None:
-                said.append(message)
-
         save = save_checkpoint
         monkeypatch.setattr(loop_module, "save_checkpoint", fail_twice)
-        pretrain(settings(text), tmp_path / "run", options=EVERY_STEP, watcher=Listening())
-        assert sum("No space left" in message for message in said) == 2
+        pretrain(settings(text), tmp_path / "run", options=EVERY_STEP)
+        assert sum("No space left" in message for message in caplog.messages) == 2
 
     def test_a_disk_that_is_full_at_the_end_of_a_phase_does_not_stop_the_run(
-        self, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         def fail(*_: Any) -> None:
             raise DataError("cannot be written: No space left on device", "checkpoint")
 
-        said: list[str] = []
-        listening = mock.create_autospec(Silent, instance=True)
-        listening.say = said.append
         monkeypatch.setattr(loop_module, "save_checkpoint", fail)
-        folder = pretrain(settings(text), tmp_path / "run", watcher=listening)
-        assert [message.rpartition("; ")[2] for message in said if "No space left" in message] == [
+        folder = pretrain(settings(text), tmp_path / "run")
+        assert [message.rpartition("; ")[2] for message in caplog.messages if "No space left" in message] == [
             "the run continues without it"
         ] * 2
         monkeypatch.undo()
@@ -761,7 +827,26 @@ class TestCommand:
             assert message in said
             assert said.count("\n") == 1
             assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == files
+        for others, named in ((("--epochs", 9, "--hours", 1), "--epochs, --hours"), (("--resume",), "--resume")):
+            code, said = self.call(capsys, "--output", folder, "--finish", 0.1, *others)
+            assert code == 2
+            assert f"with --finish, leave out {named}" in " ".join(said.replace("│", "").split())
+            assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == files
         assert self.call(capsys, "--output", folder, "--resume", "--epochs", 2, "--quiet") == (0, "")
+
+    def test_a_checkpoint_that_cannot_be_written_is_shown_by_a_quiet_run(
+        self, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: Any) -> None:
+            raise DataError("cannot be written: No space left on device", "checkpoint")
+
+        monkeypatch.setattr(loop_module, "save_checkpoint", fail)
+        code, said = self.call(capsys, text, "--output", tmp_path / "run", *self.SMALL, "--quiet")
+        assert code == 0
+        first = (
+            "note: no checkpoint: checkpoint: cannot be written: No space left on device; the run continues without"
+        )
+        assert said.splitlines()[0] == f"{first} it"
 
     @pytest.mark.parametrize("at", ["start", "resume"])
     def test_a_resumed_run_is_stored_in_16_bits_too(

@@ -1,5 +1,6 @@
 """Settings of pretraining: defaults, limits on both sides, and what a resumed run may change."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,14 @@ def test_defaults() -> None:
         ("vocabulary", [], [60_001], "vocabulary must be at most 60000, not 60001: ids have 16 bits"),
         ("learning_rate", [1e-9, 0.999], [0, 1, -0.1], "learning_rate must be between 0 and 1, not "),
         ("share", [1e-9, 0.999], [0, 1, -0.1], "share must be between 0 and 1, not "),
-        ("hours", [0, 0.5], [-0.1], "hours, warmup and seed must not be below 0"),
-        ("warmup", [0, 1], [-1], "hours, warmup and seed must not be below 0"),
-        ("seed", [0, 1], [-1], "hours, warmup and seed must not be below 0"),
+        (
+            "hours",
+            [0, 0.5, 100_000],
+            [-0.1, 100_001, math.inf, math.nan],
+            "hours must be from 0 to 100000, not (-0.1|100001|inf|nan)",
+        ),
+        ("warmup", [0, 1], [-1], "warmup must be at least 0, not -1"),
+        ("seed", [0, 2**32 - 1], [-1, 2**32], "seed must be from 0 to 4294967295, not (-1|4294967296)"),
     ],
 )
 def test_limits(name: str, inside: list[Any], outside: list[Any], problem: str) -> None:

@@ -14,8 +14,9 @@ import tiny
 from hanlattice.cli import main
 from hanlattice.embeddings.body_files import Characters, Shape
 from hanlattice.embeddings.body_folder import WEIGHTS, open_body
-from hanlattice.errors import ConfigError, ModelError
+from hanlattice.errors import ConfigError, DataError, ModelError
 from hanlattice.training.pretrain import RunOptions, Settings, Silent, export, pretrain
+from hanlattice.training.pretrain import start as start_module
 from hanlattice.training.pretrain.loop import CHECKPOINT, LOG
 from hanlattice.training.pretrain.start import HEAD
 
@@ -154,9 +155,46 @@ def test_a_start_that_does_not_fit_is_one_line(run: Path, text: Path, tmp_path: 
     (moved / HEAD).write_bytes(b"nothing")
     with pytest.raises(ConfigError, match=r"head\.safetensors: does not fit"):
         pretrain(settings(text, start=str(moved)), tmp_path / "broken")
-    Characters("甲乙丙").save(moved / "vocabulary.json")
+    assert not (tmp_path / "broken").exists()
+
+
+def test_a_start_that_is_replaced_before_the_first_checkpoint_is_one_line(
+    run: Path, text: Path, tmp_path: Path
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    class Killing(Silent):
+        def say(self, message: str) -> None:
+            raise Killed
+
+    export(run, tmp_path / "moved")
+    chosen = settings(text, start=str(tmp_path / "moved"))
+    with pytest.raises(Killed):
+        pretrain(chosen, tmp_path / "further", watcher=Killing())
+    Characters("甲乙丙").save(tmp_path / "moved" / "vocabulary.json")
     with pytest.raises(ConfigError, match=r"vocabulary\.json: has other characters than this run"):
-        pretrain(settings(text, start=str(moved)), tmp_path / "broken", resume=True)
+        pretrain(chosen, tmp_path / "further", resume=True)
+
+
+def test_an_export_that_fails_leaves_nothing(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise DataError("cannot be written: No space left on device", "body.safetensors")
+
+    with monkeypatch.context() as context:
+        context.setattr(start_module, "save_weights", full)
+        with pytest.raises(DataError, match="No space left"):
+            export(run, tmp_path / "moved")
+    assert not list(tmp_path.glob("*moved*"))
+    (tmp_path / "moved").mkdir()
+    assert export(run, tmp_path / "moved") == 11
+
+
+def test_an_export_replaces_no_file(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "vocabulary.json").write_text("mine", "utf-8")
+    with pytest.raises(ConfigError, match="already exists; name another folder"):
+        export(run, tmp_path / "mine")
 
 
 def test_an_export_that_is_not_possible_is_one_line(run: Path, tmp_path: Path) -> None:
@@ -179,6 +217,15 @@ def test_the_command(run: Path, text: Path, tmp_path: Path, capsys: pytest.Captu
     moved = tmp_path / "moved"
     said = call("--output", run, "--export", moved)
     assert said == f"weights of step 11; use them with: hanlattice pretrain TEXT --start {moved}\n"
+    for extra, named in (
+        ((text,), "FILE"),
+        (("--epochs", 3, "--half"), "--epochs, --half"),
+        (("--seed", 1), "--seed"),
+    ):
+        with pytest.raises(SystemExit) as left:
+            main(["pretrain", "--output", str(run), "--export", str(tmp_path / "other"), *map(str, extra)])
+        assert left.value.code == 2
+        assert f"with --export, leave out {named}" in " ".join(capsys.readouterr().err.replace("│", "").split())
     call(text, "--output", tmp_path / "further", "--start", moved, "--epochs", 1, "--batch", 8)
     assert Settings.load(tmp_path / "further").shape == SHAPE
     assert (tmp_path / "further" / LOG).exists()

@@ -13,8 +13,9 @@ class Batches:
     """Batches of ``size`` rows of ``window`` ids from the text ``ids [T]``.
 
     An epoch begins at a random offset below ``window``, cuts the text into rows from there and shuffles them. Rows
-    that do not fill a batch are left out. A text with fewer than ``size`` rows is one smaller batch. A text that is
-    too short for a row at every offset is padded with boundaries.
+    that do not fill a batch are left out. A text with fewer than ``size`` rows is one smaller batch. If a text is
+    too short for a row at some offsets, the others are drawn. One that is shorter than a row is padded with
+    boundaries.
     """
 
     ids: NDArray[np.uint16]
@@ -25,16 +26,22 @@ class Batches:
     _order: tuple[int, int, NDArray[np.int64]] = field(default=(-1, 0, np.zeros(0, np.int64)), repr=False)
 
     def __post_init__(self) -> None:
-        if len(self.ids) < 2 * self.window - 1:
-            padded = np.full(2 * self.window - 1, BOUNDARY, np.uint16)
+        if len(self.ids) < self.window:
+            padded = np.full(self.window, BOUNDARY, np.uint16)
             padded[: len(self.ids)] = self.ids
             self.ids = padded
-        self.rows = (len(self.ids) - self.window + 1) // self.window
+        self.offsets = min(self.window, len(self.ids) - self.window + 1)
+        self.rows = max(1, (len(self.ids) - self.window + 1) // self.window)
 
     @property
     def steps(self) -> int:
         """The number of batches per epoch."""
         return max(1, self.rows // self.size)
+
+    @property
+    def characters(self) -> int:
+        """The number of ids in a batch."""
+        return min(self.size, self.rows) * self.window
 
     def batch(self, epoch: int, step: int) -> NDArray[np.int64]:
         """``[B, N]``: the ids that a step of an epoch reads."""
@@ -46,7 +53,7 @@ class Batches:
         """The offset of the first row of an epoch, and the order of its rows."""
         if self._order[0] != epoch:
             draw = np.random.default_rng((self.seed, epoch))
-            self._order = epoch, int(draw.integers(self.window)), draw.permutation(self.rows)
+            self._order = epoch, int(draw.integers(self.offsets)), draw.permutation(self.rows)
         return self._order[1:]
 
 

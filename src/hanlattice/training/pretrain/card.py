@@ -10,7 +10,7 @@ from hanlattice.training.pretrain.settings import Settings
 CARD = "README.md"
 
 
-def card(settings: Settings, summary: Summary, state: State, held_out: float | None, ids: int) -> str:
+def card(settings: Settings, summary: Summary, state: State, held_out: float | None, *, ids: int, rows: int) -> str:
     """The card as Markdown: settings, text, steps, held-out loss, and how to use the body.
 
     Args:
@@ -19,12 +19,13 @@ def card(settings: Settings, summary: Summary, state: State, held_out: float | N
         state: how far the run is.
         held_out: loss on the held-out texts, None if it was not measured.
         ids: size of the vocabulary.
+        rows: windows per step, which are fewer than ``settings.batch`` if the text has no more.
     """
     shape = settings.shape
     names = ", ".join(Path(text).name for text in settings.texts)
     loss = "not measured" if held_out is None else f"{held_out:.4f} nats per masked character"
     left_out = Path(settings.held_out).name if settings.held_out else "no file of held-out texts"
-    characters = state.step * settings.batch * shape.window
+    characters = state.step * rows * shape.window
     return f"""# A character Transformer for hanlattice
 
 Made by `hanlattice pretrain`, version {__version__}: self-supervised training on raw text. It has no labels.
@@ -37,7 +38,7 @@ Made by `hanlattice pretrain`, version {__version__}: self-supervised training o
 | prepared | {summary} |
 | held-out texts | {left_out} |
 | masked | {settings.mask}, {settings.share:.0%} of the characters |
-| steps | {state.step:,} of {settings.batch} x {shape.window} characters, {characters:,} in all |
+| steps | {state.step:,} of {rows} x {shape.window} characters, {characters:,} in all |
 | rate falls to zero | from step {state.decay_from:,} |
 | learning rate, seed, precision | {settings.learning_rate:g}, {settings.seed}, {settings.precision} |
 | held-out loss | {loss} |

@@ -5,6 +5,7 @@ the constant phase can be continued later, even if the run was finished before.
 """
 
 import json
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -29,6 +30,8 @@ from hanlattice.training.pretrain.objective import Cut, Learner, Masked, masked,
 from hanlattice.training.pretrain.settings import DECAY, Settings
 from hanlattice.training.pretrain.start import save_weights
 from hanlattice.training.pretrain.watcher import Watcher
+
+logger = logging.getLogger(__name__)  # for failures, which are shown even if the watcher is silent
 
 CHECKPOINT, FINISH, LOG = "checkpoint.safetensors", "finish.safetensors", "log.jsonl"
 SAVE_EVERY = 600.0  # seconds
@@ -156,10 +159,14 @@ class Run:
         if self.group.is_writer:
             save_weights(self.output, self.learner, half=self.settings.half, steps=end)
             with atomic_write(self.output / CARD) as stream:
-                held_out = self._held_out_loss()
-                stream.write(card(self.settings, self.data.summary, self.state, held_out, len(self.learner.bias)))
+                stream.write(self._card())
             path.unlink(missing_ok=True)
         return self.output
+
+    def _card(self) -> str:
+        data, held_out = self.data, self._held_out_loss()
+        rows = data.batches.characters // data.batches.window
+        return card(self.settings, data.summary, self.state, held_out, ids=len(self.learner.bias), rows=rows)
 
     def _phase(self, file: str, is_over: Callable[[], bool], total: Callable[[float], int]) -> None:
         """Take steps until the phase is over, and write checkpoints to ``file``.
@@ -262,7 +269,7 @@ class Run:
     def _write_row(
         self, total: Callable[[float], int], loss: float, steps: int, seconds: float, *, held_out: bool
     ) -> None:
-        characters = self.settings.batch * self.settings.shape.window
+        characters = self.data.batches.characters
         end = total(steps / seconds)
         row: dict[str, Any] = {
             "step": self.state.step,
@@ -284,7 +291,7 @@ class Run:
             with open(self.output / LOG, "a", encoding="utf-8") as stream:
                 stream.write(json.dumps(row) + "\n")
         except OSError as error:
-            self.watcher.say(f"{self.output / LOG}: cannot be written: {error.strerror or error}")
+            logger.warning("%s: cannot be written: %s", self.output / LOG, error.strerror or error)
 
     def _shorten_log(self) -> None:
         """Remove the lines of steps that are going to be repeated, and incomplete lines."""
@@ -310,7 +317,7 @@ class Run:
         try:
             self._save(file)
         except DataError as error:
-            self.watcher.say(f"no checkpoint: {error}; {otherwise}")
+            logger.warning("no checkpoint: %s; %s", error, otherwise)
 
 
 def rate(state: State, warmup: int) -> float:

@@ -94,12 +94,13 @@ def cut_of(mask: Masking, lexicon: Callable[[], Lexicon], characters: Characters
 def masked(ids: Ids, cut: Cut, share: float, size: int, draw: np.random.Generator) -> Masked:
     """Choose units with the probability ``share``, at least one, and hide them; ``size`` is the number of ids.
 
-    A boundary is never chosen.
+    A boundary is never chosen, so nothing is in a batch that has nothing else.
     """
     units = cut(ids, draw)
-    chosen = (draw.random(int(units.max()) + 1) < share)[units] & (ids != BOUNDARY)
+    is_text = ids != BOUNDARY
+    chosen = (draw.random(int(units.max()) + 1) < share)[units] & is_text
     if not chosen.any():
-        chosen = units == units.ravel()[(ids != BOUNDARY).argmax()]
+        chosen = (units == units.ravel()[is_text.argmax()]) & is_text
     places = np.flatnonzero(chosen)
     targets = ids.ravel()[places]
     chance = draw.random(len(places))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hanlattice.atomic import atomic_write
 from hanlattice.compressed import decompressed_lines
-from hanlattice.embeddings.body_files import BOUNDARY, Characters
+from hanlattice.embeddings.body_files import BOUNDARY, UNKNOWN, Characters
 from hanlattice.errors import ConfigError, DataError
 from hanlattice.text.code_points import code_points
 from hanlattice.text.normalise import Normaliser
@@ -91,9 +91,8 @@ def prepare(
         if not summary.lines:
             raise DataError("holds no text to learn from; name files with one paragraph per line", texts[0])
         characters = characters or most_frequent(counts, size)
-        summary.unknown = int(counts[:END].sum() - counts[code_points(characters.names)].sum())
-        digests = [_write_ids(folder, part, characters) for part in PARTS]
-        summary.digest = digests[0]
+        summary.digest, summary.unknown = _write_ids(folder, "train", characters)
+        _write_ids(folder, "held_out", characters)
     except OSError as error:
         raise DataError(f"cannot be written: {error.strerror or error}", folder) from error
     finally:
@@ -213,16 +212,17 @@ def _write_paragraphs(stream: IO[bytes], paragraphs: list[str]) -> NDArray[np.ui
     return codes
 
 
-def _write_ids(folder: Path, part: str, characters: Characters) -> str:
-    """Convert the code points of a part to ids; the digest of the ids."""
+def _write_ids(folder: Path, part: str, characters: Characters) -> tuple[str, int]:
+    """Convert the code points of a part to ids; the digest of the ids, and how many are unknown."""
     table = np.append(characters.table, np.uint16(BOUNDARY))
-    digest = blake2b(digest_size=8)
+    digest, n_unknown = blake2b(digest_size=8), 0
     with open(folder / f"{part}.codes", "rb") as source, atomic_write(folder / f"{part}.u16", "wb") as target:
         while raw := source.read(4 * CHUNK):
             ids = table[np.frombuffer(raw, np.uint32)]
             digest.update(ids.tobytes())
             target.write(ids.tobytes())
-    return digest.hexdigest()
+            n_unknown += int((ids == UNKNOWN).sum())
+    return digest.hexdigest(), n_unknown
 
 
 def load_ids(folder: Path, part: str) -> NDArray[np.uint16]:

@@ -3,7 +3,8 @@
 A run folder holds the prepared text, the checkpoint of the constant phase and, at the end, the body.
 """
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,11 @@ import torch
 from hanlattice.embeddings.body import Body, multiply_in_bfloat16
 from hanlattice.embeddings.body_files import CONFIG, VOCABULARY, Characters
 from hanlattice.embeddings.body_folder import WEIGHTS
-from hanlattice.errors import ConfigError, DataError, HanlatticeError
+from hanlattice.errors import ConfigError, DataError
 from hanlattice.kernels.allocator import keep_freed_memory
 from hanlattice.lexicon import Lexicon
 from hanlattice.training.bfloat16 import warn_of_slow_bfloat16
+from hanlattice.training.checkpoint import read_identity
 from hanlattice.training.device import check_device
 from hanlattice.training.distributed import Group, join_group
 from hanlattice.training.pretrain import prepare
@@ -59,7 +61,7 @@ def pretrain(
     output = Path(output)
     with join_group() as group, Stop() as stop:
         group.first(lambda: _check_output(settings, output, resume))
-        with alone_in(output) if group.is_writer else nullcontext():
+        with _folder_of_run(output) if group.is_writer else nullcontext():
             run = _opened(settings, output, options or RunOptions(), watcher or Silent(), stop, group)
             _resume(run)
             run.refuse_fewer_epochs()
@@ -127,6 +129,31 @@ def _check_output(settings: Settings, output: Path, resume: bool) -> None:
         )
 
 
+@contextmanager
+def _folder_of_run(output: Path) -> Iterator[None]:
+    """The folder of a run, locked. An error before the first checkpoint of a new run removes what the run wrote.
+
+    The settings were wrong then, or the texts, and the next attempt is a new run with others.
+    """
+    is_new = not (output / CONFIG).exists()
+    with alone_in(output):
+        try:
+            yield
+        except Stopped:
+            raise
+        except Exception:
+            if is_new and not _is_trained(output):
+                for name in (CONFIG, *FILES):
+                    (output / name).unlink(missing_ok=True)
+                prepare.remove(output / prepare.FOLDER)
+            raise
+
+
+def _is_trained(output: Path) -> bool:
+    """Whether the folder has weights, so that its vocabulary must stay the same."""
+    return any((output / name).exists() for name in (CHECKPOINT, FINISH, WEIGHTS))
+
+
 def _opened(
     settings: Settings, output: Path, options: RunOptions, watcher: Watcher, stop: Stop, group: Group
 ) -> Run:
@@ -164,33 +191,47 @@ def _opened(
 
 
 def _text(settings: Settings, output: Path, watcher: Watcher, stop: Stop) -> tuple[Characters, prepare.Summary]:
-    """The vocabulary and the summary of the text, which is prepared first if it is not yet."""
+    """The vocabulary and the summary of the text, which is prepared first if it is not yet.
+
+    Raises:
+        ConfigError, DataError, Stopped: see :func:`pretrain`.
+    """
     folder = output / prepare.FOLDER
-    summary = prepare.load_summary(folder)
-    if summary is not None and (output / VOCABULARY).is_file():
-        return Characters.load(output / VOCABULARY), summary
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"cannot be written: {error.strerror or error}", output) from None
+    summary, vocabulary = prepare.load_summary(folder), output / VOCABULARY
+    if summary is not None and vocabulary.is_file():
+        return Characters.load(vocabulary), summary
     _check_texts(settings)
-    characters = start_characters(Path(settings.start), settings.shape) if settings.start else None
     if not (output / CONFIG).exists():
         settings.save(output)
-    try:
-        characters, summary = prepare.prepare(
-            settings.texts, settings.held_out, settings.vocabulary, folder, watcher, stop, characters
-        )
-        characters.save(output / VOCABULARY)
-    except Stopped:
-        raise
-    except HanlatticeError:
-        if not (output / CHECKPOINT).exists():  # an error in the texts: the next attempt is a new run
-            (output / CONFIG).unlink(missing_ok=True)
-            prepare.remove(folder)
-        raise
+    characters = _known_characters(settings, output)
+    characters, summary = prepare.prepare(
+        settings.texts, settings.held_out, settings.vocabulary, folder, watcher, stop, characters
+    )
+    _refuse_other_text(output, summary)
+    if not (_is_trained(output) and vocabulary.is_file()):
+        characters.save(vocabulary)
     watcher.say(str(summary))
     return characters, summary
+
+
+def _known_characters(settings: Settings, output: Path) -> Characters | None:
+    """The vocabulary that a run has to have: that of its weights, or of those that it starts from."""
+    if _is_trained(output) and (output / VOCABULARY).is_file():
+        return Characters.load(output / VOCABULARY)
+    return start_characters(Path(settings.start), settings.shape) if settings.start else None
+
+
+def _refuse_other_text(output: Path, summary: prepare.Summary) -> None:
+    """Check a text that was prepared again; another one is removed.
+
+    Raises:
+        DataError: the run was trained on another text.
+    """
+    identity = read_identity(output / CHECKPOINT) or read_identity(output / FINISH)
+    if identity is not None and identity.get("text") != summary.digest:
+        prepare.remove(output / prepare.FOLDER)
+        message = "the texts, --held-out or vocabulary.json changed since this run began; restore them"
+        raise DataError(message, output)
 
 
 def _check_texts(settings: Settings) -> None:

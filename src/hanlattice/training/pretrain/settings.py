@@ -14,6 +14,8 @@ Masking = Literal["characters", "words", "spans"]
 Precision = Literal["float32", "bfloat16"]
 DECAY = 0.1  # last share of a run's steps, in which the rate falls to zero
 TABLE = "pretraining"
+MOST_HOURS = 100_000
+MOST_SEED = 2**32 - 1  # as in training
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,11 @@ class Settings:
         for name in ("learning_rate", "share"):
             if not 0 < getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be between 0 and 1, not {getattr(self, name)}")
-        if self.hours < 0 or self.warmup < 0 or self.seed < 0:
-            raise ConfigError("hours, warmup and seed must not be below 0")
+        if self.warmup < 0:
+            raise ConfigError(f"warmup must be at least 0, not {self.warmup}")
+        for name, most in (("hours", MOST_HOURS), ("seed", MOST_SEED)):
+            if not 0 <= (value := getattr(self, name)) <= most:
+                raise ConfigError(f"{name} must be from 0 to {most}, not {value}")
         if self.vocabulary > 60_000:
             raise ConfigError(f"vocabulary must be at most 60000, not {self.vocabulary}: ids have 16 bits")
 

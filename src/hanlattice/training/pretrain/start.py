@@ -4,15 +4,16 @@ A folder with weights to start from has the files of a body, and in ``head.safet
 masked characters, which only pretraining needs.
 """
 
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
-from hanlattice.atomic import atomic_write
+from hanlattice.atomic import atomic_folder, atomic_write
 from hanlattice.embeddings.body import Body
-from hanlattice.embeddings.body_files import CONFIG, VOCABULARY, Characters, Shape, save_files, stored_shape
+from hanlattice.embeddings.body_files import VOCABULARY, Characters, Shape, save_files, stored_shape
 from hanlattice.embeddings.body_folder import WEIGHTS, load_weights, save_body
 from hanlattice.errors import ConfigError
 from hanlattice.training.pretrain.checkpoint import load_learner
@@ -83,16 +84,20 @@ def export_checkpoint(run: Path, checkpoint: str, output: Path) -> int:
         The number of steps that the weights were trained for.
 
     Raises:
-        ConfigError: the run has no checkpoint, or ``output`` already holds a body.
+        ConfigError: the run has no checkpoint, or ``output`` is a file, or a folder that is not empty.
         ModelError: the checkpoint is broken.
+        DataError: the folder cannot be written; nothing of it is left.
     """
     if not (run / checkpoint).is_file():
         raise ConfigError(f"{run}: holds no checkpoint to export; train first")
-    if (output / CONFIG).exists() or (output.exists() and not output.is_dir()):
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise ConfigError(f"{output}: already exists; name another folder for the weights")
     characters = Characters.load(run / VOCABULARY)
     learner = Learner(Body(stored_shape(run), len(characters)))
     state = load_learner(run / checkpoint, learner)
-    save_files(output, learner.body.shape, characters)
-    save_weights(output, learner, half=True, steps=state.step)
+    with atomic_folder(output) as draft:
+        save_files(draft, learner.body.shape, characters)
+        save_weights(draft, learner, half=True, steps=state.step)
+        with suppress(FileNotFoundError):
+            output.rmdir()  # Windows renames no folder to the name of an empty one
     return state.step
