@@ -99,14 +99,16 @@ def test_the_tutorial_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.Mon
                     stack.enter_context(_service(arguments, tmp_path, port))
                     continue
                 key = " ".join(arguments[:2]) if arguments[0] == "hanlattice" else arguments[0]
+                key += f" {arguments[-1]}" if arguments[1] == "predict" else ""
                 key += " with words" if "--lexicon" in arguments else ""
                 printed[key] = _run(arguments, tmp_path)
     assert "no defects" in printed["hanlattice check"]
-    before, after = (_micro(printed[f"hanlattice evaluate{end}"]) for end in ("", " with words"))
-    assert before["F1"] > 75  # 92.31 in the page; processors differ in the last digits of every step
-    assert after["R"] >= before["R"]
-    assert after["R"] > 80
-    assert "折浪Fold  PRODUCT" in printed["hanlattice predict with words"]
+    assert _micro(printed["hanlattice evaluate"])["F1"] > 75  # 89.7 in the page, on one processor
+    assert "尾插   PART" not in printed["hanlattice predict 我的泡桐8尾插松了"]
+    assert re.search(
+        "^泡桐8 +PRODUCT .*\n尾插 +PART ", printed["hanlattice predict 我的泡桐8尾插松了 with words"], re.MULTILINE
+    )
+    assert "折浪Fold  PRODUCT" in printed["hanlattice predict 折浪Fold充电时发烫，后盖也翘了 with words"]
     rows = [json.loads(line) for line in (tmp_path / "entities.jsonl").read_text("utf-8").splitlines()]
     assert [row["id"] for row in rows] == ["1", "2", "3"]
     assert rows[2]["entities"] == []
