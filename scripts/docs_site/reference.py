@@ -23,7 +23,14 @@ MODULES = {
         *("load", "save", "train", "tune", "evaluate", "NER", "Document", "Entity", "Lattice", "Span", "Lexicon"),
         *("Config", "Tagger", "HanlatticeError"),
     ),
-    "hanlattice.errors": ("DataError", "ConfigError", "UnknownConvention", "ModelError", "EngineError"),
+    "hanlattice.errors": (
+        "DataError",
+        "WriteError",
+        "ConfigError",
+        "UnknownConvention",
+        "ModelError",
+        "EngineError",
+    ),
     "hanlattice.corpus": ("read", "write", "detect"),
     "hanlattice.patterns": ("Patterns",),
 }

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from hanlattice.errors import ConfigError, DataError
+from hanlattice.errors import ConfigError, DataError, WriteError
 
 try:
     import fcntl
@@ -51,7 +51,7 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:  # type: ig
                     os.chmod(draft, stat.S_IMODE(target.stat().st_mode))
             os.replace(draft, target)
     except OSError as error:
-        raise DataError(f"cannot be written: {error.strerror or error}", path) from error
+        raise WriteError(f"cannot be written: {error.strerror or error}", path) from error
 
 
 def refuse_file(folder: Path, what: str) -> None:

@@ -22,6 +22,10 @@ class DataError(HanlatticeError):
         self.file, self.line = file, line
 
 
+class WriteError(DataError):
+    """A file cannot be written, as on a full disk."""
+
+
 class ConfigError(HanlatticeError):
     """A setting does not exist, has the wrong type, or contradicts another setting."""
 

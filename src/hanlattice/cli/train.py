@@ -8,7 +8,7 @@ import typer
 from hanlattice.cli import Interrupted
 from hanlattice.cli.config_options import DottedOptionsCommand, load_preset, refuse_twice, without_unset
 from hanlattice.cli.options import MapOption, QuietOption, TestOption, TrainOption, TrustOption, renamed_labels
-from hanlattice.errors import DataError
+from hanlattice.errors import WriteError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -105,10 +105,10 @@ def train(
     except KeyboardInterrupt:
         is_linear = linear_settings(settings) is not None
         raise Interrupted(LINEAR_STOPPED if is_linear else _how_to_resume(output)) from None
-    except DataError as error:
-        if not (remedy := _remedy(error, output)):
+    except WriteError as error:
+        if not (remedy := _remedy(output)):
             raise
-        raise DataError(f"{error}; {remedy}") from error
+        raise WriteError(f"{error}; {remedy}") from error
     if linear_settings(settings) is not None:
         print_scores(run, settings, quiet)
         return
@@ -142,12 +142,11 @@ def _how_to_resume(output: Path) -> str:
     return f"stopped; to resume: hanlattice train --output {output} --resume"
 
 
-def _remedy(error: DataError, output: Path) -> str:
-    """How to continue a run with a checkpoint if a file cannot be written, such as on a full disk; else empty."""
+def _remedy(output: Path) -> str:
+    """How to continue a run whose files cannot be written, such as on a full disk; empty without a checkpoint."""
     from hanlattice.model.digests import CHECKPOINT
-    from hanlattice.training.run_folder import is_write_error
 
-    if not (is_write_error(error) and (output / CHECKPOINT).exists()):
+    if not (output / CHECKPOINT).exists():
         return ""
     return f"free space, or permit writing, and continue with: hanlattice train --output {output} --resume"
 

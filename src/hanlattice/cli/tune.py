@@ -15,7 +15,7 @@ from hanlattice.cli.compare import Format, print_markdown, seeds_of
 from hanlattice.cli.config_options import DottedOptionsCommand, load_preset, refuse_twice, without_unset
 from hanlattice.cli.options import MapOption, QuietOption, TrainOption, TrustOption, renamed_labels, wrote
 from hanlattice.cli.tables import Column, print_table
-from hanlattice.errors import ConfigError, DataError, HanlatticeError
+from hanlattice.errors import ConfigError, HanlatticeError, WriteError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -103,7 +103,6 @@ def tune(
     from hanlattice.api import need_torch
 
     need_torch("searching settings")
-    from hanlattice.training.run_folder import is_write_error
     from hanlattice.tuning import tune as run_search
 
     if pruner and not pruning:
@@ -140,10 +139,8 @@ def tune(
             )
     except KeyboardInterrupt:
         raise Interrupted(f"stopped; to resume: {resuming}") from None
-    except DataError as error:
-        if not is_write_error(error):
-            raise
-        raise DataError(f"{error}; free space, or permit writing, and continue with: {resuming}") from error
+    except WriteError as error:
+        raise WriteError(f"{error}; free space, or permit writing, and continue with: {resuming}") from error
     _print(found, format)
     if found.best_settings is None:
         failures = [trial.failure for trial in found.trials if trial.failure]

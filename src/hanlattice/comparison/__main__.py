@@ -17,9 +17,8 @@ from typing import IO, Any
 from hanlattice.comparison.trial import Trial
 from hanlattice.comparison.workers import Message
 from hanlattice.config.settings import Config
-from hanlattice.errors import HanlatticeError
+from hanlattice.errors import HanlatticeError, WriteError
 from hanlattice.training import Silent
-from hanlattice.training.run_folder import is_write_error
 
 
 def main() -> None:
@@ -35,7 +34,7 @@ def main() -> None:
     try:
         trial.run(_MessageWriter(messages))
     except HanlatticeError as error:
-        _send({"error": str(error), "cannot_write": is_write_error(error)}, messages)
+        _send({"error": str(error), "cannot_write": isinstance(error, WriteError)}, messages)
     except KeyboardInterrupt:
         sys.exit(130)
 

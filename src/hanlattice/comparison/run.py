@@ -73,7 +73,7 @@ def compare(
     Raises:
         ConfigError: ``output`` is a file; or a system does not exist, cannot be built, has another dev or test
             corpus than the first, or has a run with other settings in its folder.
-        DataError: A file cannot be written; the runs that were stopped by this resume with the next attempt.
+        WriteError: A file cannot be written; the runs that were stopped by this resume with the next attempt.
         HanlatticeError: Two runs were not scored on the same test sentences.
     """
     watcher = watcher or Silent()

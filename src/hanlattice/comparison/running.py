@@ -7,9 +7,8 @@ import torch
 
 from hanlattice.comparison.trial import Trial
 from hanlattice.comparison.workers import Workers
-from hanlattice.errors import DataError, HanlatticeError
+from hanlattice.errors import HanlatticeError, WriteError
 from hanlattice.training import Silent as SilentTraining
-from hanlattice.training.run_folder import is_write_error
 
 
 class StopTrial(Exception):
@@ -37,7 +36,7 @@ def run_trials(next_trial: NextTrial, jobs: int, watcher: RunWatcher) -> Iterato
         Each trial when it ends, with the reason if it failed. A trial that was stopped has no result.
 
     Raises:
-        DataError: a file cannot be written, such as on a full disk; other trials would fail too.
+        WriteError: a file cannot be written, such as on a full disk; other trials would fail too.
     """
     return _in_this_process(next_trial, watcher) if jobs == 1 else _in_processes(next_trial, jobs, watcher)
 
@@ -50,9 +49,9 @@ def _in_this_process(next_trial: NextTrial, watcher: RunWatcher) -> Iterator[tup
             trial.run(_EpochWatcher(trial, watcher))
         except StopTrial:
             pass
+        except WriteError:
+            raise
         except HanlatticeError as error:
-            if is_write_error(error):
-                raise
             reason = str(error)
         except (MemoryError, torch.OutOfMemoryError):
             reason = "out of memory; try a smaller training.batch_size"
@@ -70,7 +69,7 @@ def _in_processes(next_trial: NextTrial, jobs: int, watcher: RunWatcher) -> Iter
                 return
             trial, message = workers.message()
             if message.get("cannot_write"):
-                raise DataError(message["end"]) from OSError()  # the cause of a write error here too
+                raise WriteError(message["end"])
             if "end" in message:
                 yield trial, None if trial in stopped else message["end"]
             elif trial not in stopped:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from hanlattice.errors import ConfigError, DataError
+from hanlattice.errors import ConfigError, WriteError
 
 # If a folder has none of these files, transformers returns an empty tokenizer without an error.
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
@@ -89,7 +89,7 @@ def save_language_model(folder: Path, model: Any, tokenizer: Any) -> None:
             for file in sorted(Path(beside).iterdir()):
                 os.replace(file, folder / file.name)
     except OSError as error:
-        raise DataError(f"cannot be written: {error.strerror or error}", folder) from error
+        raise WriteError(f"cannot be written: {error.strerror or error}", folder) from error
 
 
 def _encoder(transformers: Any, folder: Path, config: Any, weights: bool) -> tuple[Any, list[str]]:

@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hanlattice.atomic import locked, refuse_file
-from hanlattice.errors import ConfigError, DataError
+from hanlattice.errors import ConfigError
 
 LOCK = ".lock"  # of a run, while it is trained
 
@@ -26,11 +26,6 @@ def alone_in(output: Path) -> Iterator[None]:
             with suppress(OSError):  # an open file, on some systems, or a folder with files
                 lock.unlink()
                 output.rmdir()
-
-
-def is_write_error(error: BaseException) -> bool:
-    """Whether an error says that a file cannot be written, as :func:`hanlattice.atomic.atomic_write` does."""
-    return isinstance(error, DataError) and isinstance(error.__cause__, OSError)
 
 
 def refuse_other_files(output: Path, names: Iterable[str]) -> None:

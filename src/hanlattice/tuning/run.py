@@ -11,7 +11,7 @@ from hanlattice.build import check
 from hanlattice.config.files import load_config
 from hanlattice.config.linear import linear_settings
 from hanlattice.config.settings import Config
-from hanlattice.errors import ConfigError, DataError, EngineError
+from hanlattice.errors import ConfigError, EngineError, WriteError
 from hanlattice.training.corpora import load_corpora
 from hanlattice.training.resume import refuse_changed_files, write_inputs
 from hanlattice.tuning.folder import Definition, Pruner, StudyFolder, without_test
@@ -113,7 +113,7 @@ def _run(
         try:
             return Search(definition, folder, limits, watcher).run()
         except OSError as error:  # of Optuna
-            raise DataError(f"cannot be written: {error.strerror or error}", folder.journal) from error
+            raise WriteError(f"cannot be written: {error.strerror or error}", folder.journal) from error
 
 
 def _definition(

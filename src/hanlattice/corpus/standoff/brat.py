@@ -22,7 +22,7 @@ from hanlattice.corpus.offsets import Annotation, entity, fitting, surface_of
 from hanlattice.corpus.source import Source
 from hanlattice.corpus.standoff import brat_references as references
 from hanlattice.document import Document
-from hanlattice.errors import DataError, HanlatticeError
+from hanlattice.errors import DataError, HanlatticeError, WriteError
 from hanlattice.files import read_lines, read_text
 
 _OFFSETS = r"-?\d{1,15} -?\d{1,15}"
@@ -83,14 +83,14 @@ def write(documents: Iterable[Document], path: str | Path) -> None:
     try:
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
     except OSError as error:
-        raise DataError(f"cannot be written: {error.strerror or error}", path) from None
+        raise WriteError(f"cannot be written: {error.strerror or error}", path) from None
     try:
         for i, document in enumerate(documents, 1):
             _write_pair(document, temporary, document.id if document.id is not None else f"{i:06}")
         os.chmod(temporary, 0o755)
         os.replace(temporary, path)
     except OSError as error:
-        raise DataError(f"cannot be written: {error.strerror or error}", path) from None
+        raise WriteError(f"cannot be written: {error.strerror or error}", path) from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

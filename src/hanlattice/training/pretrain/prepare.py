@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hanlattice.atomic import atomic_write
 from hanlattice.compressed import decompressed_lines
 from hanlattice.embeddings.body_files import BOUNDARY, UNKNOWN, Characters
-from hanlattice.errors import ConfigError, DataError
+from hanlattice.errors import ConfigError, DataError, WriteError
 from hanlattice.text.code_points import code_points
 from hanlattice.text.normalise import Normaliser
 from hanlattice.training.held_out import IsHeldOut, load_held_out
@@ -94,7 +94,7 @@ def prepare(
         summary.digest, summary.unknown = _write_ids(folder, "train", characters)
         _write_ids(folder, "held_out", characters)
     except OSError as error:
-        raise DataError(f"cannot be written: {error.strerror or error}", folder) from error
+        raise WriteError(f"cannot be written: {error.strerror or error}", folder) from error
     finally:
         for part in PARTS:
             (folder / f"{part}.codes").unlink(missing_ok=True)
