@@ -26,7 +26,7 @@ from hanlattice.cli import main
 from hanlattice.config.files import load_config, save_config, to_dict
 from hanlattice.config.settings import Config
 from hanlattice.decoders.tagging import CRF
-from hanlattice.errors import ConfigError, DataError, HanlatticeError, ModelError
+from hanlattice.errors import ConfigError, DataError, HanlatticeError, ModelError, WriteError
 from hanlattice.model.digests import CHECKPOINT, RECORD, faults
 from hanlattice.model.folder import CARD, CONFIG, LOG, WEIGHTS
 from hanlattice.model.weights import stored_epoch
@@ -678,7 +678,7 @@ def full(*_: object) -> None:
     try:
         raise OSError(errno.ENOSPC, "No space left on device")
     except OSError as error:
-        raise DataError("cannot be written: No space left on device", "log.jsonl") from error
+        raise WriteError("cannot be written: No space left on device", "log.jsonl") from error
 
 
 def test_the_command_says_how_to_continue_after_a_full_disk(
