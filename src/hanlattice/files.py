@@ -86,12 +86,13 @@ def read_text(path: str | Path) -> str:
             raw = stream.read()
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", path) from None
-    _refuse_other_encodings(raw[:BLOCK], path)
+    _refuse_other_kinds(raw[:BLOCK], path)
     if raw.startswith(UTF16):
         return b"".join(_from_utf16([raw], path)).decode("utf-8")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
+        _refuse_binary(raw[:BLOCK], path)
         for _ in _up_to_the_error(path, raw, 0):
             pass  # until it raises a DataError that names the line
         raise
@@ -136,7 +137,9 @@ def _blocks(stream: IO[bytes], path: str | Path) -> Iterator[bytes]:
     while first in (b"\xff", b"\xfe") and (more := stream.read1(BLOCK)):  # type: ignore[attr-defined]
         first += more
     others = iter(partial(stream.read1, BLOCK), b"")  # type: ignore[attr-defined]
-    _refuse_other_encodings(first, path)
+    _refuse_other_kinds(first, path)
+    if not first.startswith(UTF16):
+        _refuse_binary(first, path)
     if first.startswith(UTF16):
         yield from _from_utf16(chain([first], others), path)
     elif first:
@@ -161,16 +164,17 @@ def _from_utf16(blocks: Iterable[bytes], path: str | Path) -> Iterator[bytes]:
         raise DataError(message, path) from None
 
 
-def _refuse_other_encodings(head: bytes, path: str | Path) -> None:
-    """Check that a file which starts with ``head`` is text in UTF-8, or in UTF-16 with a byte-order mark.
+def _refuse_other_kinds(head: bytes, path: str | Path) -> None:
+    """Check that a file which starts with ``head`` is neither UTF-32 nor of a kind that is no text.
 
     Raises:
-        DataError: it is not.
+        DataError: it is.
     """
     if head.startswith(codecs.BOM_UTF32_LE):
         raise DataError("is UTF-32; convert it: iconv -f UTF-32 -t UTF-8", path)
-    if not head.startswith(UTF16):
-        _refuse_binary(head, path)
+    kind = next((name for mark, name in _MARKS.items() if head.startswith(mark)), None) if b"\0" in head else None
+    if kind is not None:
+        raise DataError(f"is {kind}; name a text file in UTF-8", path)
 
 
 def _refuse_binary(head: bytes, path: str | Path) -> None:
@@ -181,9 +185,6 @@ def _refuse_binary(head: bytes, path: str | Path) -> None:
     """
     if b"\0" not in head:
         return
-    kind = next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
-    if kind is not None:
-        raise DataError(f"is {kind}; name a text file in UTF-8", path)
     lines = head[: head.rfind(b"\n") + 1] or head
     is_utf8 = not is_mostly_nul(lines) and _decodes(lines, "utf-8")
     # Short texts in UTF-16 may be valid UTF-8 too, but then a NUL is next to each of their line ends.

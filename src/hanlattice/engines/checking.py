@@ -1,8 +1,6 @@
 """Checks of a model before an engine without torch uses its weights. The C kernels check no sizes."""
 
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +10,8 @@ from hanlattice.decoders.tag_rules import TagRules, TagScores
 from hanlattice.engines.folding import Settings, Weights
 from hanlattice.engines.known_settings import folder_settings
 from hanlattice.engines.shapes import COUNTS, PREFIX_OF_TABLES, TABLES, BodyFiles, Shape, body_files, shapes_of
-from hanlattice.errors import EngineError, HanlatticeError, ModelError
-from hanlattice.model.folder import MISFIT, SCALE, ModelFolder, is_finite
+from hanlattice.errors import EngineError, ModelError
+from hanlattice.model.folder import MISFIT, SCALE, ModelFolder, is_finite, naming
 
 Tags = Mapping[str, tuple[TagRules, TagScores]]
 
@@ -81,22 +79,6 @@ class FlatModel(NamedTuple):
             chosen = model.settings["encoder"]
             settings = Settings(folder.config.text.window, chosen["residual"], chosen["scaled"], chosen["origin"])
             return cls(model.weights, settings, model.tags, PREFIX_OF_TABLES[embedding], body_files(folder))
-
-
-@contextmanager
-def naming(folder: ModelFolder) -> Iterator[None]:
-    """Within the ``with`` block, errors of a model name its folder.
-
-    Raises:
-        EngineError: an engine cannot run the model.
-        ModelError: any other error of the model.
-    """
-    try:
-        yield
-    except HanlatticeError as error:
-        kind = EngineError if isinstance(error, EngineError) else ModelError
-        named = str(error).startswith(tuple(f"{folder.path}{mark}" for mark in (":", " ", os.sep)))
-        raise kind(str(error) if named else f"{folder.path}: {error}") from None
 
 
 def checked(weights: Weights, shapes: Mapping[str, Shape]) -> dict[str, Shaped[np.ndarray, "*S"]]:

@@ -13,14 +13,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hanlattice.decoders.structs.decoding import Potentials
-from hanlattice.engines.checking import naming
 from hanlattice.engines.predicting import PredictingEngine
 from hanlattice.engines.shapes import check_rows
 from hanlattice.errors import EngineError, ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Encoded, Sentences
 from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.model.digests import digest
-from hanlattice.model.folder import DEFAULT, GRAPH, TAGS, WEIGHTS, ModelFolder
+from hanlattice.model.folder import DEFAULT, GRAPH, TAGS, WEIGHTS, ModelFolder, naming
 from hanlattice.spans import ScoredSpan
 
 DECODERS = tuple(TAGS)  # decoders that this engine can run

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +17,7 @@ from hanlattice.atomic import atomic_write
 from hanlattice.config.files import load_resolved
 from hanlattice.config.parts import Kinds, Part, settings_of
 from hanlattice.config.settings import Config
-from hanlattice.errors import ConfigError, EngineError, ModelError
+from hanlattice.errors import ConfigError, EngineError, HanlatticeError, ModelError
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.lexicon import Lexicon
 from hanlattice.lexicon.edits import edited
@@ -288,3 +290,19 @@ class ModelFolder:
         if (self.path / EDITS).is_file():
             ner.lexicon = edited(ner.lexicon, self.path / EDITS)
         return ner
+
+
+@contextmanager
+def naming(folder: ModelFolder) -> Iterator[None]:
+    """Within the ``with`` block, errors of a model name its folder.
+
+    Raises:
+        EngineError: an engine cannot run the model.
+        ModelError: any other error of the model.
+    """
+    try:
+        yield
+    except HanlatticeError as error:
+        kind = EngineError if isinstance(error, EngineError) else ModelError
+        named = str(error).startswith(tuple(f"{folder.path}{mark}" for mark in (":", " ", os.sep)))
+        raise kind(str(error) if named else f"{folder.path}: {error}") from None

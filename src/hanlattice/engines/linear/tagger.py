@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hanlattice.config.linear import linear_settings
-from hanlattice.engines.checking import naming
 from hanlattice.engines.found import memory_for, spans_in
 from hanlattice.engines.linear.tables import Native, Tables, prefix_of, restored, types_of
 from hanlattice.engines.predicting import PredictingEngine
@@ -16,7 +15,7 @@ from hanlattice.errors import EngineError, ModelError
 from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.inputs.vocabulary import Vocabulary
 from hanlattice.kernels.library import pointer, require_kernels
-from hanlattice.model.folder import WEIGHTS, ModelFolder
+from hanlattice.model.folder import WEIGHTS, ModelFolder, naming
 from hanlattice.spans import FoundSpans
 
 if TYPE_CHECKING:

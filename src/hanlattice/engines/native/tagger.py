@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float
 
-from hanlattice.engines.checking import CheckedModel, FlatModel, naming
+from hanlattice.engines.checking import CheckedModel, FlatModel
 from hanlattice.engines.native.body import BodyKernel
 from hanlattice.engines.native.chain import ChainKernel
 from hanlattice.engines.native.flat import FlatKernel
@@ -16,7 +16,7 @@ from hanlattice.inputs.encoded import BATCH_SIZE, Sentences
 from hanlattice.kernels.cores import n_cores
 from hanlattice.kernels.forking import renew_after_fork
 from hanlattice.kernels.library import require_kernels
-from hanlattice.model.folder import ModelFolder
+from hanlattice.model.folder import ModelFolder, naming
 from hanlattice.spans import FoundSpans
 
 NODES_OF_A_THREAD = 1000  # characters and words; with fewer, starting a thread costs more than it gains

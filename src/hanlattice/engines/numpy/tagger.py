@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from hanlattice.decoders.structs.decoding import Potentials
-from hanlattice.engines.checking import CheckedModel, FlatModel, naming
+from hanlattice.engines.checking import CheckedModel, FlatModel
 from hanlattice.engines.folding import ConventionHead, Weights, head_of
 from hanlattice.engines.numpy.bilstm import BiLSTM
 from hanlattice.engines.numpy.embeddings import EMBEDDINGS
@@ -19,7 +19,7 @@ from hanlattice.engines.numpy.tables import apply
 from hanlattice.engines.predicting import PredictingEngine
 from hanlattice.errors import EngineError
 from hanlattice.inputs.encoded import BATCH_SIZE, Encoded, Sentences
-from hanlattice.model.folder import ModelFolder
+from hanlattice.model.folder import ModelFolder, naming
 from hanlattice.spans import ScoredSpan
 
 Encoder = Callable[[Float[np.ndarray, "N D_in"], Sentences], Float[np.ndarray, "N D"]]
