@@ -17,15 +17,12 @@ from typing import TYPE_CHECKING
 from hanlattice.document import Entity
 from hanlattice.rules import Blocked, Forced
 from hanlattice.spans import Ranges, ScoredSpan, Span, first_of_overlapping, rows_of
-from hanlattice.text.edges import MARKERS, Edges, closes_early, is_never_trimmed, trimmed
+from hanlattice.text.edges import MARKERS, ROUND, Edges, closes_early, is_never_trimmed, trimmed
 from hanlattice.text.normalise import Normalised, NormalisedTexts
 from hanlattice.text.windows import Window, WindowsOfTexts
 
 if TYPE_CHECKING:
     from hanlattice.patterns import Priority
-
-BRACKETS = frozenset("(（")
-"""A name may go on after them: 腾讯科技（深圳）有限公司."""
 
 
 def plain_entities(
@@ -73,7 +70,7 @@ def plain_entities(
         if origin is not None:
             start, end = origin.original(start, end)
         is_marked = (first.isdigit() and text[start] in MARKERS) or (final.isdigit() and text[end - 1] in MARKERS)
-        if gaps or start < last or not is_kept or is_marked or (start == last + 1 and text[last] in BRACKETS):
+        if gaps or start < last or not is_kept or is_marked or (start == last + 1 and text[last] in ROUND):
             plain[here] = None
         last = end
         own.append(Entity(text[start:end], label, start, end, score))
@@ -136,7 +133,7 @@ def join_at_brackets(text: str, spans: Sequence[ScoredSpan]) -> list[ScoredSpan]
         if (
             before is not None
             and span.start == before.end + 1
-            and text[before.end] in BRACKETS
+            and text[before.end] in ROUND
             and not (before.gaps or span.gaps)
             and closes_early(text, span.start, span.end)
         ):

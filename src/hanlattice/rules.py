@@ -11,6 +11,7 @@ import numpy as np
 
 from hanlattice.lexicon import Lexicon
 from hanlattice.spans import ScoredSpan, Span
+from hanlattice.text.edges import cuts_a_word
 from hanlattice.text.normalise import Normalised
 from hanlattice.text.tidy import SYMBOL
 
@@ -90,13 +91,8 @@ def _whole(words: Lexicon, text: str) -> Iterable[Span]:
     return [
         Span(start, end, words.label(word) or "")
         for start, end, word in rows
-        if not (_is_inside_a_run(text, start) or _is_inside_a_run(text, end))
+        if not (cuts_a_word(text, start) or cuts_a_word(text, end))
     ]
-
-
-def _is_inside_a_run(text: str, at: int) -> bool:
-    """Whether ASCII letters or digits stand on both sides of the boundary before ``at``."""
-    return 0 < at < len(text) and all(c.isascii() and c.isalnum() for c in text[at - 1 : at + 1])
 
 
 def _within(plain: Normalised, start: int, end: int) -> tuple[int, int]:

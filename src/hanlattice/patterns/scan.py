@@ -5,10 +5,11 @@ they never group digits. A parser is a function from a text and a position to wh
 number of characters, and the results of shared parsers are kept, so searching a text takes linear time.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
 from typing import Any, Generic, NamedTuple, TypeVar
+
+from hanlattice.text.edges import cuts_a_word
 
 Value = TypeVar("Value")
 Result = TypeVar("Result")
@@ -21,7 +22,6 @@ BEFORE_VERSION = ("版本", "版本号", "version", "版", "v", "ver")
 """Words after which numbers with points between them are a version."""
 
 _BETWEEN = " :是为#(,、"
-_ASCII_WORD = re.compile(r"[A-Za-z0-9]")
 _CONTEXT = 12  # characters before a number in which a word decides about it
 
 
@@ -89,11 +89,7 @@ class Scan:
 
     def cuts(self, i: int) -> bool:
         """Whether the boundary before ``i`` lies inside a run of ASCII letters and digits."""
-        return bool(0 < i < len(self.text) and _is_ascii_word(self.text[i - 1]) and _is_ascii_word(self.text[i]))
-
-
-def _is_ascii_word(character: str) -> bool:
-    return _ASCII_WORD.match(character) is not None
+        return cuts_a_word(self.text, i)
 
 
 class Words(Generic[Value]):

@@ -8,6 +8,9 @@ Edges = Literal["blank", "punctuation"]
 
 SEPARATORS = frozenset("，。、；：！？,;:@#…—～~·|/\\^=*_")
 MARKS = frozenset(".!?+-&")  # one of them may end a name in Latin letters: Yahoo!, Inc., Disney+
+ROUND = frozenset("(（")
+"""Opening brackets that may stand inside a name: 腾讯科技（深圳）有限公司."""
+
 MARKERS = frozenset("¹²³⁰⁴⁵⁶⁷⁸⁹①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳")
 """Digits of footnotes and lists, which normalisation makes ordinary ones. They are not part of a name."""
 
@@ -38,6 +41,11 @@ def trimmed(text: str, start: int, end: int, edges: Edges) -> tuple[int, int] | 
     if start == end or (paired is not None and not any(map(_is_content, text[start:end]))):
         return None
     return start, end
+
+
+def cuts_a_word(text: str, at: int) -> bool:
+    """Whether the boundary before ``at`` lies inside a run of ASCII letters and digits: behind Open in OpenAI."""
+    return 0 < at < len(text) and all(c.isascii() and c.isalnum() for c in text[at - 1 : at + 1])
 
 
 def closes_early(text: str, start: int, end: int) -> bool:
